@@ -1,0 +1,70 @@
+// A connection to one SQLite file, opened the way this project uses SQLite.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cache/base/result.hpp"
+#include "cache/sqlite/statement.hpp"
+
+namespace fixpoint::sqlite {
+
+// What a file holds. A file carries its application id and version in SQLite's header fields.
+struct Schema {
+  std::string_view what;  // for messages: "response cache"
+  std::int32_t application_id;
+  std::int32_t version;  // PRAGMA user_version
+  const char* sql;       // creates it in an empty file
+};
+
+// One thread at a time (SQLITE_OPEN_NOMUTEX).
+class Database {
+ public:
+  // The one writer of a file: creates it (mode 0600) with its schema where it is missing, and holds
+  // `<path>.lock` against a second writer for as long as it lives. max_file_bytes bounds the file;
+  // a write beyond it fails as on a full disk. Errors: io (directory, permissions, lock held),
+  // corrupt (no database), invalid (another kind of file, or a version newer than this program's).
+  static Result<Database> open_writer(const std::string& path, const Schema& schema,
+                                      std::uint64_t max_file_bytes);
+  // Reads only; never checkpoints. The file must exist.
+  static Result<Database> open_reader(const std::string& path, const Schema& schema);
+
+  Result<void> execute(const char* sql);
+  Result<Statement> prepare(std::string_view sql);
+  Result<std::int64_t> query_integer(const char* sql);
+  sqlite3* handle() const { return handle_.get(); }
+
+ private:
+  // flock() on a file of its own: closing any descriptor of the database itself would drop the
+  // locks that SQLite holds in this process.
+  class FileLock {
+   public:
+    FileLock() = default;
+    explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+    FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    FileLock& operator=(FileLock&& other) noexcept {
+      std::swap(descriptor_, other.descriptor_);
+      return *this;
+    }
+    ~FileLock();
+    static Result<FileLock> acquire(const std::string& path);
+
+   private:
+    int descriptor_ = -1;
+  };
+  struct Close {
+    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+  };
+
+  static Result<Database> open(const std::string& path, int flags);
+  Result<void> check_or_create_schema(const Schema& schema, bool may_create);
+
+  FileLock lock_;  // released after the connection is closed
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+}  // namespace fixpoint::sqlite

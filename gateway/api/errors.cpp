@@ -1,0 +1,73 @@
+#include "gateway/api/errors.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace fixpoint {
+
+using nlohmann::json;
+
+std::string ApiError::body() const {
+  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
+  const json error = {
+      {"message", message}, {"type", type}, {"param", or_null(param)}, {"code", or_null(code)}};
+  return json{{"error", error}}.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+ApiError bad_request(std::string message, std::string param, std::string code) {
+  ApiError error = api_error(400, "invalid_request_error", std::move(code), std::move(message));
+  error.param = std::move(param);
+  return error;
+}
+
+ApiError api_error(int status, std::string type, std::string code, std::string message) {
+  ApiError error;
+  error.status = status;
+  error.type = std::move(type);
+  error.code = std::move(code);
+  error.message = std::move(message);
+  return error;
+}
+
+ApiError upstream_error(const Error& error, std::string_view upstream) {
+  const std::string message = "Upstream '" + std::string(upstream) + "': " + error.message;
+  switch (error.code) {
+    case ErrorCode::timeout:
+      return api_error(504, "upstream_error", "upstream_timeout", message);
+    case ErrorCode::overloaded:
+      return api_error(503, "upstream_error", "upstream_overloaded", message);
+    case ErrorCode::protocol:
+    case ErrorCode::invalid:
+      return api_error(502, "upstream_error", "upstream_invalid_response", message);
+    case ErrorCode::closed:
+      return api_error(502, "upstream_error", "upstream_closed", message);
+    default:
+      return api_error(502, "upstream_error", "upstream_unreachable", message);
+  }
+}
+
+ApiError engine_error(const engine::Error& error, std::string_view param) {
+  switch (error.code) {
+    case engine::ErrorCode::bad_request:
+    case engine::ErrorCode::unsupported:
+      return bad_request(error.message, std::string(param));
+    case engine::ErrorCode::context_exceeded:
+      return bad_request(error.message, std::string(param), "context_length_exceeded");
+    case engine::ErrorCode::overloaded: {
+      ApiError result = api_error(429, "rate_limit_error", "engine_overloaded", error.message);
+      result.headers.add("Retry-After", "1");
+      return result;
+    }
+    default:
+      return api_error(500, "server_error", "engine_error", error.message);
+  }
+}
+
+Response to_response(const ApiError& error) {
+  Response response;
+  response.status = error.status;
+  response.headers = error.headers;
+  response.body = std::make_shared<const std::string>(error.body());
+  return response;
+}
+
+}  // namespace fixpoint

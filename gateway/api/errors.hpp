@@ -1,0 +1,40 @@
+// Errors in the shape that the OpenAI SDKs expect: {"error": {message, type, param, code}}.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cache/base/result.hpp"
+#include "gateway/http/types.hpp"
+#include "local_engine/result.hpp"
+
+namespace fixpoint {
+
+struct ApiError {
+  int status = 500;
+  std::string type = "server_error";
+  std::string code;   // empty: null
+  std::string param;  // empty: null
+  std::string message;
+  Headers headers;  // Retry-After and the like
+
+  std::string body() const;  // the JSON, on one line
+};
+
+template <class T>
+using ApiResult = tl::expected<T, ApiError>;
+
+inline tl::unexpected<ApiError> refuse(ApiError error) {
+  return tl::make_unexpected(std::move(error));
+}
+
+// 400 invalid_request_error.
+ApiError bad_request(std::string message, std::string param = {}, std::string code = {});
+ApiError api_error(int status, std::string type, std::string code, std::string message);
+// What a failed upstream call looks like to the client: 502, 504 or 503.
+ApiError upstream_error(const Error& error, std::string_view upstream);
+ApiError engine_error(const engine::Error& error, std::string_view param);
+
+Response to_response(const ApiError& error);
+
+}  // namespace fixpoint

@@ -1,0 +1,306 @@
+#include "gateway/api/local_answer.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+namespace fixpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool is_whole_utf8(std::string_view bytes) {
+  // nlohmann's writer is the validator at hand; a token is a few bytes.
+  try {
+    Json(std::string(bytes)).dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+// A token's text for people. Bytes that are no whole characters are spelled out, as OpenAI does.
+std::string token_text(std::string_view bytes) {
+  if (is_whole_utf8(bytes)) return std::string(bytes);
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out = "bytes:";
+  for (const unsigned char byte : bytes) {
+    out += "\\x";
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  }
+  return out;
+}
+
+Json token_json(std::string_view bytes, float logprob) {
+  Json list = Json::array();
+  for (const unsigned char byte : bytes) list.push_back(byte);
+  return {{"token", token_text(bytes)}, {"logprob", static_cast<double>(logprob)}, {"bytes", list}};
+}
+
+// One choice as it grows.
+struct Choice {
+  std::string text;
+  std::vector<engine::GeneratedToken> tokens;
+  std::size_t shown = 0;        // tokens whose logprobs were published
+  std::size_t text_offset = 0;  // completions: where the next token's text begins
+  engine::Usage usage;
+  std::optional<engine::FinishReason> finish;
+};
+
+const char* finish_name(engine::FinishReason reason) {
+  return reason == engine::FinishReason::stop ? "stop" : "length";
+}
+
+// Shared by the engine's callbacks of all choices. The engine has one thread, but submit() runs on
+// the gateway's while the first events may already come, so a mutex guards it all.
+class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
+ public:
+  LocalAnswer(engine::Engine& engine, LocalRequest request, std::shared_ptr<AnswerJob> job)
+      : engine_(engine),
+        request_(std::move(request)),
+        job_(std::move(job)),
+        choices_(request_.choices.size()) {
+    const auto seconds = job_->record.created_ms / 1000;
+    const bool chat = job_->endpoint == Endpoint::chat_completions;
+    head_ = {{"id", (chat ? "chatcmpl-" : "cmpl-") + job_->record.id.substr(4)},
+             {"object", chat ? "chat.completion.chunk" : "text_completion"},
+             {"created", seconds},
+             {"model", engine_.info().name},
+             {"system_fingerprint", engine_.info().fingerprint}};
+  }
+
+  void start() {
+    for (std::size_t i = 0; i < request_.choices.size(); ++i) {
+      auto submitted = engine_.submit(
+          request_.choices[i],
+          [self = shared_from_this(), i](auto event) { self->on_event(i, std::move(event)); });
+      const std::lock_guard lock(mutex_);
+      if (!submitted) {
+        fail_locked(engine_error(submitted.error(), request_.prompt_param));
+        return;
+      }
+      ids_.push_back(*submitted);
+      if (done_) cancel_locked();  // another choice failed meanwhile
+    }
+  }
+
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    cancel_locked();
+  }
+
+ private:
+  void on_event(std::size_t index, engine::GenerateEvent event) {
+    const std::lock_guard lock(mutex_);
+    if (done_) return;
+    auto& choice = choices_[index];
+    choice.usage = event.usage;
+    std::move(event.tokens.begin(), event.tokens.end(), std::back_inserter(choice.tokens));
+    if (event.error) {
+      collect_record();
+      fail_locked(event.error->code == engine::ErrorCode::cancelled
+                      ? api_error(499, "server_error", "cancelled", "The request was cancelled")
+                      : engine_error(*event.error, request_.prompt_param));
+      return;
+    }
+    publish(index, choice, event);
+    choice.text += event.text;
+    choice.finish = event.finish;
+    const bool all = std::all_of(choices_.begin(), choices_.end(),
+                                 [](const Choice& one) { return one.finish.has_value(); });
+    if (all) finish();
+  }
+
+  void publish(std::size_t index, Choice& choice, const engine::GenerateEvent& event) {
+    const bool chat = job_->endpoint == Endpoint::chat_completions;
+    if (chat && !std::exchange(role_sent_, true)) {
+      for (std::size_t i = 0; i < choices_.size(); ++i) {
+        emit({{"index", i},
+              {"delta", {{"role", "assistant"}, {"content", ""}}},
+              {"logprobs", nullptr},
+              {"finish_reason", nullptr}});
+      }
+    }
+    const auto visible = std::min(event.visible_tokens, choice.tokens.size());
+    if (!event.text.empty() || visible > choice.shown) {
+      Json probs = request_.logprobs ? logprobs(choice, choice.shown, visible) : Json();
+      choice.shown = std::max(choice.shown, visible);
+      Json one = {{"index", index}};
+      if (chat) {
+        one["delta"] = {{"content", event.text}};
+      } else {
+        one["text"] = event.text;
+      }
+      one["logprobs"] = std::move(probs);
+      one["finish_reason"] = nullptr;
+      emit(std::move(one));
+    }
+    if (event.finish) {
+      Json last = {{"index", index}};
+      last[chat ? "delta" : "text"] = chat ? Json::object() : Json("");
+      last["logprobs"] = nullptr;
+      last["finish_reason"] = finish_name(*event.finish);
+      emit(std::move(last));
+    }
+  }
+
+  void emit(Json choice) {
+    Json chunk = head_;
+    chunk["choices"] = Json::array({std::move(choice)});
+    job_->publish_chunk(dump(chunk));
+  }
+
+  // The logprobs object of tokens [from, to) in the endpoint's own form.
+  Json logprobs(Choice& choice, std::size_t from, std::size_t to) {
+    return job_->endpoint == Endpoint::chat_completions ? chat_logprobs(choice, from, to)
+                                                        : text_logprobs(choice, from, to);
+  }
+
+  std::size_t top_count(const engine::GeneratedToken& token) const {
+    return std::min(request_.top_logprobs, token.top.size());
+  }
+
+  Json chat_logprobs(const Choice& choice, std::size_t from, std::size_t to) const {
+    Json content = Json::array();
+    for (std::size_t i = from; i < to; ++i) {
+      const auto& token = choice.tokens[i];
+      Json entry = token_json(engine_.tokenizer().bytes(token.id), token.logprob);
+      entry["top_logprobs"] = Json::array();
+      for (std::size_t k = 0; k < top_count(token); ++k) {
+        entry["top_logprobs"].push_back(
+            token_json(engine_.tokenizer().bytes(token.top[k].id), token.top[k].logprob));
+      }
+      content.push_back(std::move(entry));
+    }
+    return {{"content", std::move(content)}, {"refusal", nullptr}};
+  }
+
+  Json text_logprobs(Choice& choice, std::size_t from, std::size_t to) const {
+    Json tokens = Json::array(), values = Json::array(), tops = Json::array(),
+         offsets = Json::array();
+    for (std::size_t i = from; i < to; ++i) {
+      const auto& token = choice.tokens[i];
+      const auto bytes = engine_.tokenizer().bytes(token.id);
+      tokens.push_back(token_text(bytes));
+      values.push_back(static_cast<double>(token.logprob));
+      Json top = Json::object();
+      for (std::size_t k = 0; k < top_count(token); ++k) {
+        top[token_text(engine_.tokenizer().bytes(token.top[k].id))] =
+            static_cast<double>(token.top[k].logprob);
+      }
+      tops.push_back(std::move(top));
+      offsets.push_back(choice.text_offset);
+      choice.text_offset += bytes.size();
+    }
+    return {{"tokens", tokens},
+            {"token_logprobs", values},
+            {"top_logprobs", tops},
+            {"text_offset", offsets}};
+  }
+
+  void finish() {
+    done_ = true;
+    collect_record();
+    Json answer = head_;
+    const bool chat = job_->endpoint == Endpoint::chat_completions;
+    if (chat) answer["object"] = "chat.completion";
+    answer["choices"] = Json::array();
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      auto& choice = choices_[i];
+      choice.text_offset = 0;
+      Json one = {{"index", i}};
+      if (chat) {
+        one["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+      } else {
+        one["text"] = choice.text;
+      }
+      one["logprobs"] = request_.logprobs ? logprobs(choice, 0, choice.shown) : Json();
+      one["finish_reason"] = finish_name(*choice.finish);
+      answer["choices"].push_back(std::move(one));
+    }
+    const Json usage = {
+        {"prompt_tokens", job_->record.prompt_tokens},
+        {"completion_tokens", job_->record.completion_tokens},
+        {"total_tokens", job_->record.prompt_tokens + job_->record.completion_tokens}};
+    answer["usage"] = usage;
+    Json last = head_;
+    last["choices"] = Json::array();
+    last["usage"] = usage;
+    job_->publish_chunk(dump(last));
+    job_->complete(dump(answer));
+  }
+
+  void collect_record() {
+    auto& record = job_->record;
+    record.model = engine_.info().name;
+    record.fingerprint = engine_.info().fingerprint;
+    record.logprobs_status = "captured";
+    record.prompt_tokens = choices_[0].usage.prompt_tokens;
+    record.completion_tokens = 0;
+    if (choices_[0].finish) record.finish_reason = finish_name(*choices_[0].finish);
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      record.completion_tokens += choices_[i].usage.completion_tokens;
+      for (std::size_t k = 0; k < choices_[i].tokens.size(); ++k) {
+        record.tokens.push_back(logged(choices_[i].tokens[k], i, k));
+      }
+    }
+  }
+
+  LoggedToken logged(const engine::GeneratedToken& token, std::size_t choice,
+                     std::size_t position) const {
+    LoggedToken out;
+    out.choice = static_cast<std::uint32_t>(choice);
+    out.position = static_cast<std::uint32_t>(position);
+    out.id = token.id;
+    out.bytes = std::string(engine_.tokenizer().bytes(token.id));
+    out.logprob = token.logprob;
+    out.margin = token.margin;
+    for (const auto& other : token.top) {
+      out.top.push_back(
+          {other.id, std::string(engine_.tokenizer().bytes(other.id)), other.logprob});
+    }
+    return out;
+  }
+
+  void fail_locked(const ApiError& error) {
+    if (std::exchange(done_, true)) return;
+    cancel_locked();
+    job_->fail(error);
+  }
+  void cancel_locked() {
+    for (const auto id : ids_) engine_.cancel(id);
+  }
+
+  engine::Engine& engine_;
+  LocalRequest request_;
+  std::shared_ptr<AnswerJob> job_;
+  Json head_;  // members that every chunk and the answer share
+
+  std::mutex mutex_;
+  std::vector<std::uint64_t> ids_;
+  std::vector<Choice> choices_;
+  bool role_sent_ = false;
+  bool done_ = false;  // the job has its complete() or fail()
+};
+
+}  // namespace
+
+void start_local_answer(engine::Engine& engine, LocalRequest request,
+                        std::shared_ptr<AnswerJob> job) {
+  auto* flight = job->flight.get();
+  auto answer = std::make_shared<LocalAnswer>(engine, std::move(request), std::move(job));
+  // Weak: the flight must not keep its own maker alive.
+  flight->on_abandoned([weak = std::weak_ptr(answer)] {
+    if (auto alive = weak.lock()) alive->abandon();
+  });
+  answer->start();
+}
+
+}  // namespace fixpoint

@@ -1,0 +1,36 @@
+// From an OpenAI request to what the local engine is asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cache/key.hpp"
+#include "gateway/api/openai_request.hpp"
+#include "local_engine/engine.hpp"
+
+namespace fixpoint {
+
+struct LocalRequest {
+  std::vector<engine::GenerateRequest> choices;  // one per choice; they differ in the draw
+  std::string prompt_text;                       // rendered
+  std::string prompt_param;                      // "messages" or "prompt", for errors
+  bool logprobs = false;                         // the answer shows them
+  std::size_t top_logprobs = 0;                  // alternatives that the answer shows
+  bool random_seed = false;  // sampled without a seed and not tagged: a new answer each time
+  CacheKey key;
+};
+
+struct LocalContext {
+  const engine::Engine& engine;
+  bool tagged = false;  // reproducible: a missing seed comes from the prompt's hash
+  std::uint32_t sample = 0;
+  std::size_t log_top_logprobs = 5;  // recorded in the token log whatever the client asked for
+};
+
+// Renders, tokenises and checks. A member that the engine does not implement is refused by name
+// rather than ignored. Errors: 400.
+ApiResult<LocalRequest> build_local_request(const OpenAiRequest& request,
+                                            const LocalContext& context);
+
+}  // namespace fixpoint

@@ -1,0 +1,139 @@
+// Which path is answered by what.
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "gateway/api/errors.hpp"
+#include "gateway/api/generate.hpp"
+#include "gateway/api/job.hpp"
+#include "gateway/gateway.hpp"
+#include "gateway/log.hpp"
+
+namespace fixpoint {
+namespace {
+
+using nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+Response json_response(int status, const ordered_json& body) {
+  Response response;
+  response.status = status;
+  response.body = std::make_shared<const std::string>(body.dump());
+  return response;
+}
+
+Response method_not_allowed(const char* allowed) {
+  Response response = to_response(api_error(405, "invalid_request_error", "method_not_allowed",
+                                            std::string("This path takes ") + allowed + " only"));
+  response.headers.add("Allow", allowed);
+  return response;
+}
+
+// Local models, and routes that name one model; a pattern is no model that a client could ask for.
+Response list_models(const Gateway& gateway) {
+  ordered_json data = ordered_json::array();
+  for (const auto& route : gateway.config.routes) {
+    if (route.model.find('*') != std::string::npos) continue;
+    const std::string owner = route.local.empty() ? route.upstream : "fixpoint";
+    data.push_back({{"id", route.model}, {"object", "model"}, {"created", 0}, {"owned_by", owner}});
+  }
+  return json_response(200, {{"object", "list"}, {"data", std::move(data)}});
+}
+
+Response retrieve_model(const Gateway& gateway, const std::string& id) {
+  const auto* route = gateway.config.find_route(id);
+  if (!route) {
+    return to_response(api_error(404, "invalid_request_error", "model_not_found",
+                                 "The model '" + id + "' does not exist"));
+  }
+  const std::string owner = route->local.empty() ? route->upstream : "fixpoint";
+  return json_response(200, {{"id", id}, {"object", "model"}, {"created", 0}, {"owned_by", owner}});
+}
+
+Response metrics(const Gateway& gateway) {
+  Response response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = std::make_shared<const std::string>(gateway.registry.render());
+  return response;
+}
+
+Response ready(const Gateway& gateway) {
+  const bool is_ready = gateway.ready.load(std::memory_order_acquire);
+  return json_response(is_ready ? 200 : 503, {{"status", is_ready ? "ready" : "loading models"}});
+}
+
+struct Target {
+  std::string name;  // label of metrics and access log
+  bool is_generation = false;
+  Endpoint endpoint = Endpoint::chat_completions;
+};
+
+Target target_of(const std::string& path) {
+  if (path == "/v1/chat/completions") return {"chat.completions", true, Endpoint::chat_completions};
+  if (path == "/v1/completions") return {"completions", true, Endpoint::completions};
+  if (path == "/v1/models" || path.starts_with("/v1/models/")) return {"models"};
+  if (path == "/healthz" || path == "/readyz" || path == "/metrics") return {path.substr(1)};
+  return {"other"};
+}
+
+Response answer_get(const Gateway& gateway, const std::string& path) {
+  if (path == "/healthz") return json_response(200, {{"status", "ok"}});
+  if (path == "/readyz") return ready(gateway);
+  if (path == "/metrics") return metrics(gateway);
+  if (path == "/v1/models") return list_models(gateway);
+  return retrieve_model(gateway, path.substr(std::string("/v1/models/").size()));
+}
+
+Response not_ready() {
+  ApiError error =
+      api_error(503, "server_error", "loading", "The gateway is still loading its models");
+  error.headers.add("Retry-After", "1");
+  return to_response(error);
+}
+
+Task<int> dispatch(Gateway& gateway, const Target& target, const Request& request,
+                   ResponseWriter& writer, const std::string& request_id) {
+  Response response;
+  if (target.is_generation) {
+    const bool is_ready = gateway.ready.load(std::memory_order_acquire);
+    if (request.method == "POST" && is_ready) {
+      const int status = co_await generate(gateway, target.endpoint, request, writer, request_id);
+      co_return status;
+    }
+    response = is_ready ? method_not_allowed("POST") : not_ready();
+  } else if (target.name == "other") {
+    response = to_response(api_error(404, "invalid_request_error", "unknown_url",
+                                     "Unknown path: " + request.method + " " + request.path));
+  } else if (request.method != "GET" && request.method != "HEAD") {
+    response = method_not_allowed("GET");
+  } else {
+    response = answer_get(gateway, request.path);
+  }
+  response.headers.add("x-request-id", request_id);
+  const auto sent = co_await writer.send(response);
+  co_return sent ? response.status : 499;
+}
+
+Task<void> handle(Gateway& gateway, const Request& request, ResponseWriter& writer) {
+  const auto started = steady_clock::now();
+  const std::string request_id = "req-" + random_hex(24);
+  const Target target = target_of(request.path);
+  const int status = co_await dispatch(gateway, target, request, writer, request_id);
+  const double seconds = std::chrono::duration<double>(steady_clock::now() - started).count();
+  gateway.metrics.count_request(target.name, status, seconds);
+  if (log_enabled(LogLevel::info)) {
+    log_info(request.method + " " + request.path + " status=" + std::to_string(status) + " ms=" +
+             std::to_string(seconds * 1000) + " peer=" + request.peer + " id=" + request_id);
+  }
+}
+
+}  // namespace
+
+Handler make_handler(Gateway& gateway) {
+  return [&gateway](const Request& request, ResponseWriter& writer) {
+    return handle(gateway, request, writer);
+  };
+}
+
+}  // namespace fixpoint

@@ -1,0 +1,34 @@
+// Makes an answer by passing the request on to an upstream.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gateway/api/job.hpp"
+#include "gateway/config.hpp"
+#include "gateway/upstream/client.hpp"
+
+namespace fixpoint {
+
+// The call to make: the client's body, changed only where the configuration says so.
+struct UpstreamCall {
+  std::string upstream;  // its name
+  UpstreamRequest request;
+};
+
+// Builds the call. ask_for_usage adds stream_options.include_usage: a stream that is to be stored
+// must have its usage, for the plain requests that will be served from it. Errors: 400 (a body that
+// cannot be edited).
+ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream,
+                                            const RouteConfig& route, const Request& client,
+                                            Endpoint endpoint, bool ask_for_usage);
+
+// Starts the relay on this core and returns at once. The call is cancelled when nobody waits any
+// more.
+void start_upstream_answer(net::io_context& core, UpstreamClient& client, UpstreamCall call,
+                           std::shared_ptr<AnswerJob> job);
+
+// Response headers that a client may see. Hop-by-hop, framing and cookie fields stay behind.
+Headers visible_headers(const Headers& upstream);
+
+}  // namespace fixpoint

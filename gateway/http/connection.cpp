@@ -1,0 +1,483 @@
+#include "gateway/http/connection.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "gateway/http/head_scanner.hpp"
+
+namespace fixpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+// First read of a request, and reads of a body. Chat requests are mostly below 8 KiB.
+constexpr std::size_t kSmallRead = 8 * 1024;
+constexpr std::size_t kLargeRead = 64 * 1024;
+// An idle connection keeps no buffer larger than this.
+constexpr std::size_t kIdleBuffer = 16 * 1024;
+
+// The client is looked at this often while its handler runs; handlers faster than that pay nothing.
+constexpr milliseconds kWatchInterval{100};
+
+// After an early error the client may still be sending. Closing at once would reset the connection
+// and destroy the reply on its way, so what it sends is discarded for a while.
+constexpr milliseconds kLingerTime{2000};
+constexpr std::size_t kLingerBytes = 16u << 20;
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+constexpr std::string_view kCrlf = "\r\n";
+
+net::const_buffer buffer(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+std::shared_ptr<const std::string> error_body(const RequestError& error) {
+  const nlohmann::json json = {
+      {"error",
+       {{"message", error.message},
+        {"type", error.status < 500 ? "invalid_request_error" : "server_error"},
+        {"param", nullptr},
+        {"code", error.code}}}};
+  return std::make_shared<const std::string>(
+      json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+ServerCore::ServerCore(net::io_context& c, const ServerOptions& o, Handler h,
+                       std::shared_ptr<std::atomic<std::size_t>> t)
+    : context(c),
+      options(o),
+      limits{o.max_body_bytes},
+      handler(std::move(h)),
+      total(std::move(t)) {}
+
+Connection::Connection(std::shared_ptr<ServerCore> core, Socket socket)
+    : core_(std::move(core)),
+      socket_(std::move(socket)),
+      deadline_(core_->context, [this] { on_deadline(); }),
+      in_(std::max(core_->options.max_header_bytes, core_->limits.chunk_line_bytes) + kLargeRead) {
+  core_->connections.insert(this);
+}
+
+Connection::~Connection() {
+  core_->connections.erase(this);
+  core_->total->fetch_sub(1);
+}
+
+void Connection::start() {
+  error_code ec;
+  socket_.set_option(tcp::no_delay(true), ec);
+  const tcp::endpoint remote = socket_.remote_endpoint(ec);
+  if (!ec) {
+    const std::string address = remote.address().to_string();
+    request_.peer = (remote.address().is_v6() ? "[" + address + "]" : address) + ":" +
+            std::to_string(remote.port());
+  }
+  auto self = shared_from_this();
+  auto done = [self](std::exception_ptr failure) {
+    // operation_aborted after a cancellation; anything else is a bug and must be seen.
+    try {
+      if (failure) std::rethrow_exception(failure);
+    } catch (const boost::system::system_error& error) {
+      if (error.code() != net::error::operation_aborted) {
+        spdlog::error("connection of {} failed: {}", self->request_.peer, error.what());
+      }
+    } catch (const std::exception& error) {
+      spdlog::error("connection of {} failed: {}", self->request_.peer, error.what());
+    }
+    // The signal, which the finishing coroutine still refers to, dies after it.
+    net::post(self->core_->context, [self] {});
+  };
+  net::co_spawn(core_->context.get_executor(), run(),
+                net::bind_cancellation_slot(cancel_.slot(), std::move(done)));
+}
+
+void Connection::close_when_idle() {
+  if (phase_ == Phase::idle) cut();
+}
+
+void Connection::cut() {
+  set_error(ErrorCode::closed, "the connection was cut");
+  cancel_.emit(net::cancellation_type::terminal);
+  error_code ec;
+  socket_.close(ec);
+}
+
+Task<void> Connection::run() {
+  for (;;) {
+    const bool have_request = co_await read_request();
+    if (!have_request) break;
+    co_await handle();
+    if (error_ || closing()) break;
+  }
+  deadline_.cancel();
+  if (error_ || !socket_.is_open()) co_return;
+  error_code ec;
+  // Closing with unread bytes in the kernel resets the connection, too.
+  if (linger_ || in_.size() > 0 || socket_.available(ec) > 0) {
+    co_await linger();
+  }
+  socket_.shutdown(tcp::socket::shutdown_both, ec);
+  socket_.close(ec);
+}
+
+std::string_view Connection::unread() const {
+  const auto data = in_.data();
+  return {static_cast<const char*>(data.data()), data.size()};
+}
+
+void Connection::enter(Phase phase, milliseconds deadline) {
+  phase_ = phase;
+  timed_out_ = false;
+  deadline_.expire_after(deadline);
+}
+
+void Connection::on_deadline() {
+  error_code ec;
+  switch (phase_) {
+    case Phase::idle:
+    case Phase::reading:
+    case Phase::lingering:
+      timed_out_ = true;
+      socket_.cancel(ec);
+      return;
+    case Phase::writing:
+      set_error(ErrorCode::timeout, "the client took no bytes within write_timeout");
+      socket_.close(ec);
+      return;
+    case Phase::handling:
+      if (!peer_is_gone()) {
+        deadline_.expire_after(kWatchInterval);
+        return;
+      }
+      set_error(ErrorCode::closed, "the client closed the connection");
+      cancel_.emit(net::cancellation_type::terminal);
+      return;
+  }
+}
+
+// Asks for the state of the TCP connection instead of reading from it: pipelined bytes stay where
+// they are and do not hide a FIN that follows them. A FIN alone counts as gone: a client that
+// half-closes and still waits for its answer cannot be told from one that left.
+bool Connection::peer_is_gone() {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
+  return info.tcpi_state != TCP_ESTABLISHED;
+}
+
+void Connection::set_error(ErrorCode code, std::string message) {
+  if (!error_) error_ = Error{code, std::move(message)};
+}
+
+Result<void> Connection::result() const {
+  if (error_) return tl::make_unexpected(*error_);
+  return {};
+}
+
+// More bytes into in_. False: the peer is gone or the deadline has passed.
+Task<bool> Connection::read_more() {
+  const std::size_t room = in_.max_size() - in_.size();
+  const std::size_t size = phase_ == Phase::reading && parser_ ? kLargeRead : kSmallRead;
+  error_code ec;
+  const auto space = in_.prepare(std::min(size, room));
+  const std::size_t n =
+      co_await socket_.async_read_some(space, net::redirect_error(use_task, ec));
+  if (ec) {
+    if (!timed_out_) set_error(ErrorCode::closed, "the client closed the connection");
+    co_return false;
+  }
+  in_.commit(n);
+  co_return true;
+}
+
+// Makes room for the next request. Small memory is kept, since it is needed again at once; an idle
+// connection holds no large buffer.
+void Connection::forget_request() {
+  parser_.reset();
+  request_.method.clear();
+  request_.path.clear();
+  request_.query.clear();
+  request_.headers.clear();
+  if (request_.body.capacity() > kIdleBuffer) {
+    request_.body = std::string();
+  } else {
+    request_.body.clear();
+  }
+  if (in_.size() == 0 && in_.capacity() > kIdleBuffer) in_.shrink_to_fit();
+}
+
+// False: nothing more to do on this connection (an error response went out where one is due).
+Task<bool> Connection::read_request() {
+  forget_request();
+  if (in_.size() == 0) {
+    enter(Phase::idle, core_->options.idle_timeout);
+    if (core_->draining) co_return false;
+  } else {
+    enter(Phase::reading, core_->options.header_timeout);
+  }
+  HeadScanner scanner;
+  std::size_t size = 0;
+  bool first = true;
+  for (;;) {
+    // RFC 9112, 2.2: an empty line before a request is ignored.
+    if (first && in_.size() >= 2) {
+      first = false;
+      if (unread().substr(0, 2) == "\r\n") in_.consume(2);
+    }
+    if (!first) {
+      const Result<std::size_t> scanned = scanner.scan(unread());
+      if (!scanned) {
+        const RequestError bad{400, "invalid_http",
+                               "the request is not valid HTTP: " + scanned.error().message};
+        co_await refuse(bad);
+        co_return false;
+      }
+      size = *scanned;
+      if (scanner.first_line_size() > core_->limits.request_line_bytes ||
+          (scanner.lines() == 0 && in_.size() > core_->limits.request_line_bytes)) {
+        const RequestError bad{414, "uri_too_long",
+                               "the request line exceeds the limit of " +
+                                   std::to_string(core_->limits.request_line_bytes) + " bytes"};
+        co_await refuse(bad);
+        co_return false;
+      }
+      const std::size_t head = size != 0 ? size : in_.size();
+      if (head > core_->options.max_header_bytes) {
+        const RequestError bad{431, "header_too_large",
+                               "the request header exceeds the limit of " +
+                                   std::to_string(core_->options.max_header_bytes) + " bytes"};
+        co_await refuse(bad);
+        co_return false;
+      }
+      if (size != 0) break;
+    }
+    const bool more = co_await read_more();
+    if (!more) {
+      if (timed_out_ && phase_ == Phase::reading) {
+        const RequestError late{408, "request_timeout",
+                                "the request header did not arrive in time"};
+        co_await refuse(late);
+      }
+      co_return false;
+    }
+    if (phase_ == Phase::idle) enter(Phase::reading, core_->options.header_timeout);
+  }
+  parser_.emplace(request_, core_->limits);
+  std::optional<RequestError> error = parser_->put_head(unread().substr(0, size));
+  in_.consume(size);
+  if (error) {
+    co_await refuse(*error);
+    co_return false;
+  }
+  keep_alive_ = parser_->keep_alive();
+  if (parser_->done()) co_return true;
+  const bool complete = co_await read_body();
+  co_return complete;
+}
+
+Task<bool> Connection::read_body() {
+  if (parser_->expects_continue() && in_.size() == 0) {
+    out_ = {buffer(kContinue), {}, {}};
+    const Result<void> sent = co_await flush();
+    if (!sent) co_return false;
+  }
+  for (;;) {
+    if (in_.size() > 0) {
+      std::size_t used = 0;
+      std::optional<RequestError> error = parser_->put_body(unread(), used);
+      in_.consume(used);
+      // The parser leaves only a chunk's line or a trailer that is not complete yet.
+      const std::size_t limit = core_->limits.chunk_line_bytes;
+      if (!error && in_.size() > limit && !parser_->done()) {
+        error = RequestError{400, "invalid_http",
+                             "a chunk's extensions or the trailer exceed the limit of " +
+                                 std::to_string(limit) + " bytes"};
+      }
+      if (error) {
+        co_await refuse(*error);
+        co_return false;
+      }
+      if (parser_->done()) co_return true;
+    }
+    enter(Phase::reading, core_->options.body_timeout);
+    const bool more = co_await read_more();
+    if (more) continue;
+    if (timed_out_) {
+      const RequestError late{408, "request_timeout", "the request body did not arrive in time"};
+      co_await refuse(late);
+    }
+    co_return false;
+  }
+}
+
+// An error response for a request that was not read to its end; the connection ends after it.
+Task<void> Connection::refuse(const RequestError& error) {
+  keep_alive_ = false;
+  linger_ = true;
+  started_ = finished_ = false;
+  co_await send_error(error);
+}
+
+Task<void> Connection::send_error(const RequestError& error) {
+  Response response;
+  response.status = error.status;
+  response.body = error_body(error);
+  const Result<void> sent = co_await send(response);
+  (void)sent;  // kept in error_
+}
+
+Task<void> Connection::handle() {
+  started_ = finished_ = chunked_ = false;
+  enter(Phase::handling, kWatchInterval);
+  try {
+    if (request_.method == "OPTIONS") {
+      Response response;
+      response.status = 204;
+      response.headers.add("Allow", "GET, HEAD, POST, OPTIONS");
+      const Result<void> sent = co_await send(response);
+      (void)sent;
+    } else {
+      Task<void> task = core_->handler(request_, *this);
+      co_await std::move(task);
+    }
+  } catch (const std::exception& error) {
+    // After a cancellation this is the coroutine unwinding, as it should.
+    if (!error_) {
+      spdlog::error("handler of {} {} failed: {}", request_.method, request_.path, error.what());
+    }
+  }
+  if (error_) co_return;
+  if (!started_) {
+    const RequestError failure{500, "internal_error", "the server failed to answer"};
+    co_await send_error(failure);
+  } else if (!finished_) {
+    abort();
+  }
+}
+
+Task<void> Connection::linger() {
+  error_code ec;
+  socket_.shutdown(tcp::socket::shutdown_send, ec);
+  enter(Phase::lingering, kLingerTime);
+  in_.consume(in_.size());
+  for (std::size_t discarded = 0; discarded < kLingerBytes;) {
+    const auto space = in_.prepare(kLargeRead);
+    const std::size_t n =
+        co_await socket_.async_read_some(space, net::redirect_error(use_task, ec));
+    if (ec) break;
+    discarded += n;
+  }
+  deadline_.cancel();
+}
+
+Task<Result<void>> Connection::send(const Response& response) {
+  if (error_) co_return result();
+  if (started_) throw std::logic_error("a response was begun twice");
+  body_allowed_ = request_.method != "HEAD";
+  const std::string_view body = response.body ? std::string_view(*response.body) : "";
+  HeadOptions options;
+  options.length = body.size();
+  options.close = closing();
+  options.http_1_0 = parser_ && parser_->http_1_0();
+  if (response.status == 204 || response.status == 304) {
+    options.framing = Framing::none;
+    body_allowed_ = false;
+  }
+  if (options.close) keep_alive_ = false;
+  render_head(head_, response, options, core_->date);
+  started_ = true;
+  out_ = {buffer(head_), body_allowed_ ? buffer(body) : net::const_buffer(), {}};
+  const Result<void> sent = co_await flush();
+  finished_ = sent.has_value();
+  co_return sent;
+}
+
+Task<Result<void>> Connection::begin(const Response& head) {
+  if (error_) co_return result();
+  if (started_) throw std::logic_error("a response was begun twice");
+  HeadOptions options;
+  options.http_1_0 = parser_ && parser_->http_1_0();
+  if (options.http_1_0) keep_alive_ = false;  // only the end of the connection ends such a body
+  chunked_ = !options.http_1_0;
+  body_allowed_ = request_.method != "HEAD";
+  options.framing = chunked_ ? Framing::chunked : Framing::until_close;
+  options.close = closing();
+  if (options.close) keep_alive_ = false;
+  render_head(head_, head, options, core_->date);
+  started_ = true;
+  out_ = {buffer(head_), {}, {}};
+  const Result<void> sent = co_await flush();
+  co_return sent;
+}
+
+Task<Result<void>> Connection::write(std::string_view bytes) {
+  if (error_) co_return result();
+  if (!started_ || finished_) throw std::logic_error("write outside of a streamed response");
+  if (bytes.empty() || !body_allowed_) co_return result();
+  out_ = {buffer(bytes), {}, {}};
+  if (chunked_) {
+    const auto end = std::to_chars(chunk_line_.data(), chunk_line_.data() + 16, bytes.size(), 16);
+    const auto tail = std::copy(kCrlf.begin(), kCrlf.end(), end.ptr);
+    const auto size = static_cast<std::size_t>(tail - chunk_line_.data());
+    out_ = {net::const_buffer(chunk_line_.data(), size), buffer(bytes), buffer(kCrlf)};
+  }
+  const Result<void> sent = co_await flush();
+  co_return sent;
+}
+
+Task<Result<void>> Connection::finish() {
+  if (error_) co_return result();
+  if (!started_ || finished_) throw std::logic_error("finish outside of a streamed response");
+  if (chunked_ && body_allowed_) {
+    out_ = {buffer(kLastChunk), {}, {}};
+    const Result<void> sent = co_await flush();
+    if (!sent) co_return sent;
+  }
+  finished_ = true;
+  co_return result();
+}
+
+void Connection::abort() {
+  set_error(ErrorCode::closed, "the response was aborted");
+  deadline_.cancel();
+  error_code ec;
+  // A body that ends with the connection looks complete after a plain close: reset instead.
+  if (started_ && !chunked_) socket_.set_option(net::socket_base::linger(true, 0), ec);
+  socket_.close(ec);
+}
+
+// Writes out_ to its end. write_timeout starts again with each piece the client takes.
+Task<Result<void>> Connection::flush() {
+  for (;;) {
+    enter(Phase::writing, core_->options.write_timeout);
+    error_code ec;
+    std::size_t n = co_await socket_.async_write_some(out_, net::redirect_error(use_task, ec));
+    if (ec || error_) {
+      set_error(ErrorCode::closed, "the client closed the connection");
+      deadline_.cancel();
+      co_return result();
+    }
+    bool rest = false;
+    for (net::const_buffer& piece : out_) {
+      const std::size_t taken = std::min(n, piece.size());
+      piece += taken;
+      n -= taken;
+      rest = rest || piece.size() > 0;
+    }
+    if (!rest) break;
+  }
+  enter(Phase::handling, kWatchInterval);
+  co_return result();
+}
+
+}  // namespace fixpoint

@@ -1,0 +1,107 @@
+// One client connection of the server: reads requests, runs the handler, writes responses.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "gateway/http/asio.hpp"
+#include "gateway/http/deadline.hpp"
+#include "gateway/http/request_parser.hpp"
+#include "gateway/http/response_head.hpp"
+#include "gateway/http/server.hpp"
+
+namespace fixpoint {
+
+class Connection;
+
+// What the connections of one core share. Everything but `total` is used on the core only.
+struct ServerCore {
+  ServerCore(net::io_context& c, const ServerOptions& o, Handler h,
+             std::shared_ptr<std::atomic<std::size_t>> t);
+
+  net::io_context& context;
+  const ServerOptions options;
+  const RequestLimits limits;
+  const Handler handler;
+  const std::shared_ptr<std::atomic<std::size_t>> total;  // connections of the whole server
+  DateLine date;
+  std::unordered_set<Connection*> connections;
+  bool draining = false;
+};
+
+// Owned by its coroutine; lives and dies on its core.
+class Connection final : public ResponseWriter, public std::enable_shared_from_this<Connection> {
+ public:
+  // Registers with the core. Call start() once on the core.
+  Connection(std::shared_ptr<ServerCore> core, Socket socket);
+  ~Connection() override;
+  void start();
+
+  // Drain: closes at once when no request has begun, otherwise after the reply.
+  void close_when_idle();
+  // Cancels the handler and closes the socket.
+  void cut();
+
+  Task<Result<void>> send(const Response& response) override;
+  Task<Result<void>> begin(const Response& head) override;
+  Task<Result<void>> write(std::string_view bytes) override;
+  Task<Result<void>> finish() override;
+  void abort() override;
+  bool started() const override { return started_; }
+
+ private:
+  // What the deadline means now.
+  enum class Phase { idle, reading, handling, writing, lingering };
+
+  Task<void> run();
+  void forget_request();
+  Task<bool> read_request();
+  Task<bool> read_body();
+  Task<bool> read_more();
+  Task<void> handle();
+  Task<void> refuse(const RequestError& error);
+  Task<void> send_error(const RequestError& error);
+  Task<void> linger();
+  Task<Result<void>> flush();
+
+  void enter(Phase phase, std::chrono::milliseconds deadline);
+  void on_deadline();
+  bool peer_is_gone();
+  std::string_view unread() const;
+  bool closing() const { return !keep_alive_ || core_->draining; }
+  void set_error(ErrorCode code, std::string message);
+  Result<void> result() const;
+
+  std::shared_ptr<ServerCore> core_;
+  Socket socket_;
+  Deadline deadline_;
+  Phase phase_ = Phase::idle;
+  bool timed_out_ = false;  // set by the deadline while reading
+  net::cancellation_signal cancel_;
+
+  boost::beast::flat_buffer in_;  // bytes received and not used yet: pipelined requests stay here
+  std::optional<RequestParser> parser_;
+  Request request_;  // its peer is set once
+
+  // The response being written.
+  std::string head_;
+  std::array<char, 20> chunk_line_;
+  std::array<net::const_buffer, 3> out_;
+  std::optional<Error> error_;  // the connection is unusable; every later call returns it
+  bool started_ = false;
+  bool finished_ = false;
+  bool chunked_ = false;
+  bool body_allowed_ = true;  // false for HEAD, 204 and 304
+  bool keep_alive_ = false;
+  bool linger_ = false;
+};
+
+}  // namespace fixpoint

@@ -1,0 +1,84 @@
+// The HTTP/1.1 server: one io_context and one thread per core, a connection lives on one of them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/http/types.hpp"
+
+namespace fixpoint {
+
+// The threads of the gateway. Work of a connection never leaves its core; between cores only owned
+// values travel, by post().
+class Cores {
+ public:
+  explicit Cores(std::size_t count);  // 0: one per hardware thread
+  ~Cores();                           // stops and joins
+  std::size_t size() const;
+  net::io_context& context(std::size_t core);
+  void start();
+  void stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Sends one response on a connection. Used by one coroutine, on the connection's core. After an error
+// (the client is gone) every further call returns that error.
+class ResponseWriter {
+ public:
+  virtual ~ResponseWriter() = default;
+  // A whole response with Content-Length.
+  virtual Task<Result<void>> send(const Response& response) = 0;
+  // The head of a chunked response (the body member is ignored), then pieces of its body, each
+  // flushed. write() of an empty string does nothing: an empty chunk would end the stream.
+  virtual Task<Result<void>> begin(const Response& head) = 0;
+  virtual Task<Result<void>> write(std::string_view bytes) = 0;
+  virtual Task<Result<void>> finish() = 0;
+  // Closes the connection without a proper end, so that the client sees that the body is incomplete.
+  virtual void abort() = 0;
+  virtual bool started() const = 0;  // a head went out
+};
+
+// Runs on the connection's core. When the client goes away before the handler is done, the handler is
+// cancelled (terminal cancellation of the coroutine; pending operations end with operation_aborted).
+// A handler that throws or returns without a response gives the client a 500.
+using Handler = std::function<Task<void>(const Request& request, ResponseWriter& writer)>;
+
+struct ServerOptions {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;                          // 0: the system picks
+  std::size_t max_header_bytes = 16 * 1024;
+  std::size_t max_body_bytes = 16 * 1024 * 1024;   // beyond: 413
+  std::size_t max_connections = 16384;             // beyond: accept waits
+  std::chrono::milliseconds header_timeout{10000};
+  std::chrono::milliseconds body_timeout{60000};   // between bytes
+  std::chrono::milliseconds idle_timeout{75000};
+  std::chrono::milliseconds write_timeout{60000};  // a client that takes nothing for so long is cut
+};
+
+// Errors before a handler runs (400, 408, 413, 414, 431, 501, 505) have an OpenAI-shaped JSON body.
+class Server {
+ public:
+  // Binds at once. Throws std::system_error when the address cannot be bound (start-up).
+  Server(Cores& cores, ServerOptions options, Handler handler);
+  ~Server();
+  std::uint16_t port() const;
+  void start();
+  // Stops accepting, lets requests in flight end (their connections close), cuts what is left after
+  // the deadline. Blocks. Call from outside the cores.
+  void drain(std::chrono::milliseconds deadline);
+  std::size_t connections() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace fixpoint

@@ -1,0 +1,384 @@
+#include "gateway/upstream/client.hpp"
+
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "gateway/http/head_scanner.hpp"
+#include "gateway/upstream/connection.hpp"
+#include "gateway/upstream/resolver.hpp"
+#include "gateway/upstream/response_parser.hpp"
+
+namespace fixpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMaxHead = 64 * 1024;
+// 1xx responses before the real one.
+constexpr int kMaxInterim = 16;
+// When the request could not be written, a response that explains why may already be here.
+constexpr milliseconds kEarlyResponse{1000};
+
+Url require_url(const std::string& text) {
+  Result<Url> url = parse_url(text);
+  if (!url) throw std::runtime_error(url.error().message);
+  return std::move(*url);
+}
+
+std::string authority(const Url& url, bool always_port) {
+  const bool v6 = url.host.find(':') != std::string::npos;
+  std::string text;
+  if (v6) text += '[';
+  text += url.host;
+  if (v6) text += ']';
+  const std::uint16_t standard = url.scheme == "https" ? 443 : 80;
+  if (always_port || url.port != standard) {
+    text += ':';
+    text += std::to_string(url.port);
+  }
+  return text;
+}
+
+// Fields that this client writes itself.
+bool is_own(std::string_view name) {
+  return is_hop_by_hop(name) || equal_ignoring_case(name, "Host") ||
+         equal_ignoring_case(name, "Content-Length") || equal_ignoring_case(name, "Expect") ||
+         equal_ignoring_case(name, "Accept-Encoding");
+}
+
+bool is_token(std::string_view text) {
+  return !text.empty() &&
+         text.find_first_not_of("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos;
+}
+
+bool has_control(std::string_view text) {
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Everything of one upstream on one core. Leases and responses hold it, so it outlives the client
+// while a response is being read.
+struct UpstreamClient::Impl : std::enable_shared_from_this<UpstreamClient::Impl> {
+  struct Idle {
+    std::unique_ptr<UpstreamConnection> connection;
+    Clock::time_point since;
+  };
+  class Lease;
+  class PooledResponse;
+
+  Impl(net::io_context& c, UpstreamOptions o)
+      : context(c),
+        options(std::move(o)),
+        url(require_url(options.base_url)),
+        host_field(authority(url, false)),
+        peer(authority(url, true)),
+        tls(url.scheme == "https" ? TlsPolicy::get(options.ca_file, options.verify_tls) : nullptr),
+        resolver(context, url.host, url.port),
+        idle_deadline(context, [this] { drop_expired(); }) {}
+
+  Result<std::string> render(const UpstreamRequest& request) const;
+  Task<Result<void>> open(Lease& lease);
+  std::unique_ptr<UpstreamConnection> take_idle();
+  void keep(std::unique_ptr<UpstreamConnection> connection);
+  void drop_expired();
+
+  net::io_context& context;
+  const UpstreamOptions options;
+  const Url url;
+  const std::string host_field;
+  const std::string peer;
+  const std::shared_ptr<TlsPolicy> tls;
+  Resolver resolver;
+  Deadline idle_deadline;
+  std::vector<Idle> idle;  // the one used last is last, and is used first
+  std::size_t leased = 0;
+};
+
+// A connection out of the pool, counted against max_connections; closed unless it is given back.
+class UpstreamClient::Impl::Lease {
+ public:
+  explicit Lease(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) { ++impl_->leased; }
+  ~Lease() { close(); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  void give_back() {
+    impl_->keep(std::move(connection));
+    close();
+  }
+  void close() {
+    connection.reset();
+    if (counted_) --impl_->leased;
+    counted_ = false;
+  }
+  Impl& impl() { return *impl_; }
+
+  std::unique_ptr<UpstreamConnection> connection;
+  bool reused = false;
+
+ private:
+  std::shared_ptr<Impl> impl_;
+  bool counted_ = true;
+};
+
+class UpstreamClient::Impl::PooledResponse final : public UpstreamResponse {
+ public:
+  explicit PooledResponse(std::shared_ptr<Impl> impl) : lease(std::move(impl)) {}
+
+  int status() const override { return parser_->status(); }
+  const Headers& headers() const override { return headers_; }
+  Task<Result<std::string_view>> read_some() override;
+
+  Task<Result<void>> exchange(const std::string& head, const UpstreamRequest& request);
+
+  Lease lease;
+  bool saw_bytes = false;  // of the response
+
+ private:
+  Task<Result<void>> read_head(bool no_body, milliseconds first_byte);
+  Result<void> decode();
+  void end();
+
+  Headers headers_;
+  std::optional<ResponseParser> parser_;
+  std::string piece_;
+  std::optional<Error> error_;
+  bool reusable_ = true;  // false: the peer answered without taking the whole request
+};
+
+Result<std::string> UpstreamClient::Impl::render(const UpstreamRequest& request) const {
+  if (!is_token(request.method)) return fail(ErrorCode::invalid, "the method is malformed");
+  if (has_control(request.path) || request.path.find(' ') != std::string::npos) {
+    return fail(ErrorCode::invalid, "the path has a byte that must be percent-encoded");
+  }
+  std::string head = request.method + " " + url.path + request.path;
+  if (url.path.empty() && request.path.empty()) head += '/';
+  head += " HTTP/1.1\r\nHost: " + host_field + "\r\n";
+  for (const Header& header : request.headers) {
+    if (is_own(header.name)) continue;
+    if (!is_token(header.name) || has_control(header.value)) {
+      return fail(ErrorCode::invalid, "header field \"" + header.name + "\" is malformed");
+    }
+    head += header.name + ": " + header.value + "\r\n";
+  }
+  // Answers are parsed, stored and replayed: compressed bytes would only have to be undone.
+  head += "Accept-Encoding: identity\r\n";
+  if (request.body || request.method == "POST") {
+    head += "Content-Length: " + std::to_string(request.body ? request.body->size() : 0) + "\r\n";
+  }
+  head += "\r\n";
+  return head;
+}
+
+std::unique_ptr<UpstreamConnection> UpstreamClient::Impl::take_idle() {
+  while (!idle.empty()) {
+    Idle last = std::move(idle.back());
+    idle.pop_back();
+    if (Clock::now() - last.since < options.idle_ttl && last.connection->is_alive()) {
+      return std::move(last.connection);
+    }
+  }
+  return nullptr;
+}
+
+void UpstreamClient::Impl::keep(std::unique_ptr<UpstreamConnection> connection) {
+  if (options.max_idle_connections == 0) return;
+  if (idle.size() >= options.max_idle_connections) idle.erase(idle.begin());
+  connection->rest();
+  idle.push_back(Idle{std::move(connection), Clock::now()});
+  if (idle.size() == 1) idle_deadline.expire_after(options.idle_ttl);
+}
+
+void UpstreamClient::Impl::drop_expired() {
+  const Clock::time_point oldest = Clock::now() - options.idle_ttl;
+  std::erase_if(idle, [oldest](const Idle& entry) { return entry.since <= oldest; });
+  if (idle.empty()) return;
+  idle_deadline.expire_after(
+      std::chrono::ceil<milliseconds>(idle.front().since + options.idle_ttl - Clock::now()));
+}
+
+// A new connection for the lease.
+Task<Result<void>> UpstreamClient::Impl::open(Lease& lease) {
+  const Clock::time_point deadline = Clock::now() + options.connect_timeout;
+  const Result<std::vector<tcp::endpoint>> endpoints = co_await resolver.resolve(deadline);
+  if (!endpoints) co_return tl::make_unexpected(endpoints.error());
+  lease.reused = false;
+  lease.connection = std::make_unique<UpstreamConnection>(context, tls, url.host, peer);
+  const std::vector<tcp::endpoint>& addresses = *endpoints;
+  const Result<void> connected = co_await lease.connection->connect(addresses, deadline);
+  if (!connected) resolver.forget();
+  co_return connected;
+}
+
+// Sends the request on the lease's connection and reads the head of the response.
+Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::string& head,
+                                                                  const UpstreamRequest& request) {
+  const UpstreamOptions& options = lease.impl().options;
+  const bool no_body = request.method == "HEAD";
+  const std::string_view body = request.body ? std::string_view(*request.body) : "";
+  const Result<void> written =
+      co_await lease.connection->write(head, body, options.between_bytes_timeout);
+  if (!written && written.error().code == ErrorCode::timeout) co_return written;
+  const milliseconds first_byte = written ? options.first_byte_timeout : kEarlyResponse;
+  const Result<void> answered = co_await read_head(no_body, first_byte);
+  if (!answered && !written && !saw_bytes) co_return written;
+  reusable_ = written.has_value();
+  co_return answered;
+}
+
+Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
+                                                                   milliseconds first_byte) {
+  const UpstreamOptions& options = lease.impl().options;
+  UpstreamConnection& connection = *lease.connection;
+  milliseconds timeout = first_byte;
+  for (int interim = 0; interim <= kMaxInterim; ++interim) {
+    HeadScanner scanner;
+    std::size_t size = 0;
+    for (;;) {
+      const Result<std::size_t> scanned = scanner.scan(connection.unread());
+      if (!scanned) {
+        co_return fail(ErrorCode::protocol,
+                       "the upstream's response is not valid HTTP: " + scanned.error().message);
+      }
+      size = *scanned;
+      const std::size_t head = size != 0 ? size : connection.unread().size();
+      if (head > kMaxHead) {
+        co_return fail(ErrorCode::protocol, "the upstream's response header exceeds the limit of " +
+                                                std::to_string(kMaxHead) + " bytes");
+      }
+      if (size != 0) break;
+      const Result<bool> more = co_await connection.read(timeout);
+      if (!more) co_return tl::make_unexpected(more.error());
+      if (!*more) {
+        co_return fail(ErrorCode::closed, "the upstream closed before its response");
+      }
+      saw_bytes = true;
+      timeout = options.between_bytes_timeout;
+    }
+    headers_ = Headers{};
+    parser_.emplace(headers_, no_body, options.max_response_bytes);
+    const Result<void> parsed = parser_->put_head(connection.unread().substr(0, size));
+    connection.consume(size);
+    if (!parsed) co_return parsed;
+    if (parser_->status() >= 200) co_return Result<void>();
+    if (parser_->status() == 101) {
+      co_return fail(ErrorCode::protocol, "the upstream switched protocols without being asked");
+    }
+    // After a 1xx the real answer may take as long as a first byte.
+    timeout = first_byte;
+  }
+  co_return fail(ErrorCode::protocol, "the upstream sent more than " +
+                                          std::to_string(kMaxInterim) + " interim responses");
+}
+
+// Decodes what has arrived into piece_.
+Result<void> UpstreamClient::Impl::PooledResponse::decode() {
+  UpstreamConnection& connection = *lease.connection;
+  if (connection.unread().empty()) return {};
+  const Result<std::size_t> used = parser_->put_body(connection.unread(), piece_);
+  if (!used) return tl::make_unexpected(used.error());
+  connection.consume(*used);
+  if (!parser_->done() && connection.unread().size() > kMaxChunkLine) {
+    return fail(ErrorCode::protocol,
+                "a chunk header or trailer of the upstream exceeds the limit of " +
+                    std::to_string(kMaxChunkLine) + " bytes");
+  }
+  return {};
+}
+
+void UpstreamClient::Impl::PooledResponse::end() {
+  if (!lease.connection) return;
+  if (reusable_ && parser_->keep_alive() && lease.connection->unread().empty()) {
+    lease.give_back();
+  } else {
+    lease.close();
+  }
+}
+
+Task<Result<std::string_view>> UpstreamClient::Impl::PooledResponse::read_some() {
+  piece_.clear();
+  while (!error_ && piece_.empty() && !parser_->done()) {
+    const Result<void> decoded = decode();
+    if (!decoded) {
+      error_ = decoded.error();
+      break;
+    }
+    if (!piece_.empty() || parser_->done()) break;
+    const milliseconds timeout = lease.impl().options.between_bytes_timeout;
+    const Result<bool> more = co_await lease.connection->read(timeout);
+    if (!more) {
+      error_ = more.error();
+    } else if (!*more) {
+      const Result<void> ended = parser_->put_end();
+      if (!ended) error_ = ended.error();
+    }
+  }
+  if (error_) {
+    lease.close();
+    co_return tl::make_unexpected(*error_);
+  }
+  if (parser_->done()) end();
+  co_return std::string_view(piece_);
+}
+
+UpstreamClient::UpstreamClient(net::io_context& context, UpstreamOptions options)
+    : impl_(std::make_shared<Impl>(context, std::move(options))) {}
+
+UpstreamClient::~UpstreamClient() {
+  impl_->idle_deadline.cancel();
+  impl_->idle.clear();
+}
+
+const UpstreamOptions& UpstreamClient::options() const { return impl_->options; }
+
+Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
+    const UpstreamRequest& request) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const Result<std::string> head = impl->render(request);
+  if (!head) co_return tl::make_unexpected(head.error());
+  const std::string& text = *head;
+  for (bool fresh = false;; fresh = true) {
+    if (impl->leased >= impl->options.max_connections) {
+      co_return fail(ErrorCode::overloaded, "upstream " + impl->peer +
+                                                " has max_connections of " +
+                                                std::to_string(impl->options.max_connections) +
+                                                " in use");
+    }
+    auto response = std::make_unique<Impl::PooledResponse>(impl);
+    Impl::Lease& lease = response->lease;
+    if (!fresh) lease.connection = impl->take_idle();
+    lease.reused = lease.connection != nullptr;
+    const bool reused = lease.reused;
+    if (!reused) {
+      const Result<void> opened = co_await impl->open(lease);
+      if (!opened) co_return tl::make_unexpected(opened.error());
+    }
+    const Result<void> answered = co_await response->exchange(text, request);
+    if (answered) {
+      std::unique_ptr<UpstreamResponse> result = std::move(response);
+      co_return std::move(result);
+    }
+    // The peer closed an idle connection just as it was used again.
+    const bool stale =
+        reused && answered.error().code == ErrorCode::closed && !response->saw_bytes;
+    if (!stale) co_return tl::make_unexpected(answered.error());
+  }
+}
+
+Task<Result<std::string>> UpstreamClient::read_all(UpstreamResponse& response) {
+  std::string body;
+  for (;;) {
+    const Result<std::string_view> piece = co_await response.read_some();
+    if (!piece) co_return tl::make_unexpected(piece.error());
+    if (piece->empty()) co_return body;
+    body += *piece;
+  }
+}
+
+}  // namespace fixpoint

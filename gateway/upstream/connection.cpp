@@ -1,0 +1,166 @@
+#include "gateway/upstream/connection.hpp"
+
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace fixpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kRead = 32 * 1024;
+// The rest of a head or chunk line that is not complete yet, and one read.
+constexpr std::size_t kMaxBuffer = 128 * 1024 + kRead;
+
+milliseconds until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  return std::max(left, milliseconds(0));
+}
+
+}  // namespace
+
+UpstreamConnection::UpstreamConnection(net::io_context& context, std::shared_ptr<TlsPolicy> tls,
+                                       std::string host, std::string peer)
+    : policy_(std::move(tls)),
+      host_(std::move(host)),
+      peer_(std::move(peer)),
+      socket_(context.get_executor()),
+      deadline_(context,
+                [this] {
+                  timed_out_ = true;
+                  error_code ec;
+                  socket_.cancel(ec);
+                }),
+      in_(kMaxBuffer) {}
+
+UpstreamConnection::~UpstreamConnection() {
+  if (tls_) TlsPolicy::mark_closed(*tls_);
+}
+
+void UpstreamConnection::arm(milliseconds timeout) {
+  timed_out_ = false;
+  deadline_.expire_after(timeout);
+}
+
+tl::unexpected<Error> UpstreamConnection::failure(const char* what, const error_code& ec) const {
+  if (timed_out_) return fail(ErrorCode::timeout, std::string(what) + " " + peer_ + " timed out");
+  return fail(ErrorCode::closed, std::string(what) + " " + peer_ + " failed: " + ec.message());
+}
+
+Task<Result<void>> UpstreamConnection::connect(const std::vector<tcp::endpoint>& endpoints,
+                                               Clock::time_point deadline) {
+  error_code ec = net::error::not_found;
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    socket_ = Socket(socket_.get_executor());
+    arm(until(deadline) / static_cast<long>(endpoints.size() - i));
+    co_await socket_.async_connect(endpoints[i], net::redirect_error(use_task, ec));
+    if (!ec) break;
+  }
+  deadline_.cancel();
+  if (ec) {
+    if (timed_out_) co_return failure("connecting to", ec);
+    co_return fail(ErrorCode::unreachable, "cannot connect to " + peer_ + ": " + ec.message());
+  }
+  error_code ignored;
+  socket_.set_option(tcp::no_delay(true), ignored);
+  // A model may think for minutes; this keeps middle boxes from forgetting the connection.
+  socket_.set_option(net::socket_base::keep_alive(true), ignored);
+  if (!policy_) co_return Result<void>();
+  const Result<void> secured = co_await handshake(deadline);
+  co_return secured;
+}
+
+Task<Result<void>> UpstreamConnection::handshake(Clock::time_point deadline) {
+  tls_.emplace(socket_, policy_->context());
+  const Result<void> prepared = policy_->prepare(*tls_, host_, peer_);
+  if (!prepared) co_return prepared;
+  arm(until(deadline));
+  error_code ec;
+  co_await tls_->async_handshake(net::ssl::stream_base::client,
+                                 net::redirect_error(use_task, ec));
+  deadline_.cancel();
+  if (!ec) co_return Result<void>();
+  if (timed_out_) co_return failure("the TLS handshake with", ec);
+  const long verified = SSL_get_verify_result(tls_->native_handle());
+  const std::string why = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
+                                                : ec.message();
+  co_return fail(ErrorCode::unreachable, "TLS to " + peer_ + " failed: " + why);
+}
+
+Task<Result<void>> UpstreamConnection::write(std::string_view head, std::string_view body,
+                                             milliseconds timeout) {
+  std::array<net::const_buffer, 2> out = {net::const_buffer(head.data(), head.size()),
+                                          net::const_buffer(body.data(), body.size())};
+  for (;;) {
+    arm(timeout);
+    error_code ec;
+    std::size_t n = 0;
+    if (tls_) {
+      n = co_await tls_->async_write_some(out, net::redirect_error(use_task, ec));
+    } else {
+      n = co_await socket_.async_write_some(out, net::redirect_error(use_task, ec));
+    }
+    deadline_.cancel();
+    if (ec) co_return failure("sending to", ec);
+    std::size_t rest = 0;
+    for (net::const_buffer& piece : out) {
+      const std::size_t taken = std::min(n, piece.size());
+      piece += taken;
+      n -= taken;
+      rest += piece.size();
+    }
+    if (rest == 0) co_return Result<void>();
+  }
+}
+
+Task<Result<bool>> UpstreamConnection::read(milliseconds timeout) {
+  arm(timeout);
+  error_code ec;
+  std::size_t n = 0;
+  const auto space = in_.prepare(std::min(kRead, in_.max_size() - in_.size()));
+  if (tls_) {
+    n = co_await tls_->async_read_some(space, net::redirect_error(use_task, ec));
+  } else {
+    n = co_await socket_.async_read_some(space, net::redirect_error(use_task, ec));
+  }
+  deadline_.cancel();
+  // For TLS eof means close_notify; a bare FIN is stream_truncated and so an error.
+  if (ec == net::error::eof) co_return false;
+  if (ec) co_return failure("reading from", ec);
+  in_.commit(n);
+  co_return true;
+}
+
+std::string_view UpstreamConnection::unread() const {
+  const auto data = in_.data();
+  return {static_cast<const char*>(data.data()), data.size()};
+}
+
+bool UpstreamConnection::is_alive() {
+  if (in_.size() > 0 || !socket_.is_open()) return false;
+  char byte = 0;
+  const ssize_t n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+  // Bytes that nobody asked for; with TLS they may be late session tickets, which reading takes in.
+  if (n == 0 || !tls_) return false;
+  error_code ec;
+  socket_.non_blocking(true, ec);
+  tls_->read_some(net::buffer(&byte, 1), ec);
+  return ec == net::error::would_block;
+}
+
+void UpstreamConnection::rest() {
+  deadline_.cancel();
+  in_.shrink_to_fit();
+}
+
+bool UpstreamConnection::resumed() const {
+  return tls_ && SSL_session_reused(const_cast<TlsStream&>(*tls_).native_handle()) == 1;
+}
+
+}  // namespace fixpoint

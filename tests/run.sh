@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds three ways and runs every test.
+#
+#   ./tests/run.sh              all of it: GCC, ASan+UBSan, clang
+#   ./tests/run.sh ci|asan|clang|tsan ...   only these builds
+#
+# Debian alone is enough. Tests that need PyPI, npm or the default model say so when they skip.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+deploy/install_packages.sh --tests
+
+presets=("$@")
+[ ${#presets[@]} -eq 0 ] && presets=(ci asan clang)
+jobs=$(nproc)
+failed=()
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+step() {  # name, command...
+  local name="$1" from=$SECONDS
+  shift
+  printf '== %s\n' "$name"
+  if "$@" >"$log" 2>&1; then
+    tail -n 3 "$log" | sed 's/^/   /'
+  else
+    tail -n 80 "$log" >&2
+    printf '   FAILED: %s\n' "$name" >&2
+    failed+=("$name")
+  fi
+  printf '   %d s\n' $((SECONDS - from))
+}
+
+for lint in tests/lint/*.py; do step "$(basename "$lint")" /usr/bin/python3 "$lint"; done
+step "clang-format" tests/lint/format.sh
+
+for preset in "${presets[@]}"; do
+  step "$preset: configure" cmake --preset "$preset"
+  step "$preset: build" cmake --build --preset "$preset" -j "$jobs"
+  step "$preset: unit tests" ctest --preset "$preset" -j "$jobs" --output-on-failure
+  [ ${#failed[@]} -eq 0 ] || break
+  # Sanitized and plain programs meet the same scripted scenarios; real clients meet the first build.
+  clients=()
+  [ "$preset" = "${presets[0]}" ] && clients=(--clients)
+  printf '== %s: integration tests\n' "$preset"
+  /usr/bin/python3 tests/integration/run.py --build "build/$preset" "${clients[@]}" || failed+=("$preset: integration tests")
+done
+
+if [ ${#failed[@]} -gt 0 ]; then
+  printf '\nFAILED: %s\n' "${failed[@]}" >&2
+  exit 1
+fi
+printf '\nAll tests passed (%s).\n' "${presets[*]}"

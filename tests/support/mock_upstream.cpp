@@ -1,0 +1,394 @@
+#include "tests/support/mock_upstream.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/write.hpp>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "gateway/http/asio.hpp"
+#include "tests/support/mock_answers.hpp"
+
+namespace fixpoint::test {
+namespace {
+
+using std::chrono::milliseconds;
+using TlsSocket = net::ssl::stream<Socket>;
+
+constexpr std::size_t kMaxRequest = 64u << 20;
+// While an answer waits, its client is looked at this often.
+constexpr milliseconds kSlice{10};
+
+Socket& lowest(Socket& stream) { return stream; }
+Socket& lowest(TlsSocket& stream) { return stream.next_layer(); }
+
+struct MockRequest {
+  std::string method;
+  std::string path;
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+  bool keep_alive = true;
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// False: malformed.
+bool parse_head(std::string_view head, MockRequest& request) {
+  const std::size_t line_end = head.find("\r\n");
+  const std::string_view line = head.substr(0, line_end);
+  const std::size_t a = line.find(' ');
+  const std::size_t b = line.rfind(' ');
+  if (a == std::string_view::npos || a == b) return false;
+  request.method = line.substr(0, a);
+  request.path = line.substr(a + 1, b - a - 1);
+  request.path.resize(std::min(request.path.find('?'), request.path.size()));
+  request.keep_alive = line.substr(b + 1) == "HTTP/1.1";
+  request.headers.clear();
+  std::size_t at = line_end + 2;
+  while (at < head.size()) {
+    const std::size_t end = head.find("\r\n", at);
+    if (end == std::string_view::npos || end == at) break;
+    const std::string_view field = head.substr(at, end - at);
+    const std::size_t colon = field.find(':');
+    if (colon == std::string_view::npos) return false;
+    std::string_view value = field.substr(colon + 1);
+    while (value.starts_with(' ')) value.remove_prefix(1);
+    request.headers[lower(field.substr(0, colon))] = value;
+    at = end + 2;
+  }
+  const auto connection = request.headers.find("connection");
+  if (connection != request.headers.end() && lower(connection->second) == "close") {
+    request.keep_alive = false;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct MockUpstream::Impl : std::enable_shared_from_this<MockUpstream::Impl> {
+  struct Core {
+    net::io_context context{1};
+    net::executor_work_guard<Executor> work{context.get_executor()};
+    std::unordered_set<Socket*> idle;  // waiting for a request
+    std::thread thread;
+  };
+
+  explicit Impl(MockUpstreamOptions o);
+  Task<void> accept_loop();
+  template <class Stream>
+  Task<void> serve(std::shared_ptr<Stream> stream, Core& core);
+  Task<void> serve_tls(std::shared_ptr<TlsSocket> stream, Core& core);
+  template <class Stream>
+  Task<bool> read_request(Stream& stream, Core& core, std::string& buffer, MockRequest& request);
+  template <class Stream>
+  Task<bool> answer(Stream& stream, const MockRequest& request);
+  template <class Stream>
+  Task<bool> send(Stream& stream, const MockAnswer& answer);
+  template <class Stream>
+  Task<bool> write(Stream& stream, const std::string& bytes);
+  Task<bool> wait(Socket& socket, milliseconds time);
+  std::uint64_t count(const MockRequest& request);
+
+  const MockUpstreamOptions options;
+  std::vector<std::unique_ptr<Core>> cores;
+  std::unique_ptr<net::ssl::context> tls;
+  std::unique_ptr<Acceptor> acceptor;
+  std::uint16_t port = 0;
+
+  std::atomic<std::uint64_t> calls{0};  // never reset: the number in the answers
+  std::atomic<std::uint64_t> connections{0};
+  std::atomic<std::uint64_t> aborted{0};
+  std::atomic<std::uint64_t> resumed{0};
+  mutable std::mutex mutex;  // the rest
+  std::uint64_t requests = 0;
+  std::map<std::string, std::uint64_t> by_model;
+  std::map<std::string, std::string> last_headers;
+  std::string last_body;
+};
+
+MockUpstream::Impl::Impl(MockUpstreamOptions o) : options(std::move(o)) {
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, options.threads); ++i) {
+    cores.push_back(std::make_unique<Core>());
+  }
+  if (!options.cert_file.empty()) {
+    tls = std::make_unique<net::ssl::context>(net::ssl::context::tls_server);
+    tls->use_certificate_chain_file(options.cert_file);
+    tls->use_private_key_file(options.key_file, net::ssl::context::pem);
+    const unsigned char id[] = "mock";
+    SSL_CTX_set_session_id_context(tls->native_handle(), id, sizeof id);
+  }
+  acceptor = std::make_unique<Acceptor>(
+      cores[0]->context.get_executor(),
+      tcp::endpoint(net::ip::make_address("127.0.0.1"), options.port));
+  port = acceptor->local_endpoint().port();
+}
+
+Task<void> MockUpstream::Impl::accept_loop() {
+  for (std::size_t next = 0;; next = (next + 1) % cores.size()) {
+    Core& core = *cores[next];
+    const Executor executor = core.context.get_executor();
+    error_code ec;
+    Socket socket = co_await acceptor->async_accept(executor, net::redirect_error(use_task, ec));
+    if (ec) co_return;
+    ++connections;
+    socket.set_option(tcp::no_delay(true), ec);
+    if (tls) {
+      auto stream = std::make_shared<TlsSocket>(std::move(socket), *tls);
+      net::co_spawn(executor, serve_tls(stream, core), net::detached);
+    } else {
+      auto stream = std::make_shared<Socket>(std::move(socket));
+      net::co_spawn(executor, serve(stream, core), net::detached);
+    }
+  }
+}
+
+Task<void> MockUpstream::Impl::serve_tls(std::shared_ptr<TlsSocket> stream, Core& core) {
+  error_code ec;
+  co_await stream->async_handshake(net::ssl::stream_base::server,
+                                   net::redirect_error(use_task, ec));
+  if (ec) co_return;
+  if (SSL_session_reused(stream->native_handle()) == 1) ++resumed;
+  co_await serve(stream, core);
+}
+
+template <class Stream>
+Task<void> MockUpstream::Impl::serve(std::shared_ptr<Stream> stream, Core& core) {
+  std::string buffer;
+  MockRequest request;
+  for (;;) {
+    const bool got = co_await read_request(*stream, core, buffer, request);
+    if (!got) break;
+    const bool kept = co_await answer(*stream, request);
+    if (!kept || !request.keep_alive) break;
+  }
+  error_code ec;
+  lowest(*stream).shutdown(tcp::socket::shutdown_both, ec);
+}
+
+template <class Stream>
+Task<bool> MockUpstream::Impl::read_request(Stream& stream, Core& core, std::string& buffer,
+                                            MockRequest& request) {
+  std::size_t head = std::string::npos;
+  std::size_t total = 0;
+  for (;;) {
+    if (head == std::string::npos) {
+      head = buffer.find("\r\n\r\n");
+      if (head != std::string::npos) {
+        head += 4;
+        if (!parse_head(std::string_view(buffer).substr(0, head), request)) co_return false;
+        const auto length = request.headers.find("content-length");
+        total = head;
+        if (length != request.headers.end()) total += std::stoul(length->second);
+        if (total > kMaxRequest) co_return false;
+      }
+    }
+    if (head != std::string::npos && buffer.size() >= total) break;
+    const std::size_t have = buffer.size();
+    buffer.resize(have + std::max<std::size_t>(16 * 1024, total > have ? total - have : 0));
+    Socket& socket = lowest(stream);
+    if (have == 0) core.idle.insert(&socket);
+    error_code ec;
+    const auto space = net::buffer(buffer.data() + have, buffer.size() - have);
+    const std::size_t n = co_await stream.async_read_some(space, net::redirect_error(use_task, ec));
+    core.idle.erase(&socket);
+    buffer.resize(have + n);
+    if (ec) co_return false;
+  }
+  request.body = buffer.substr(head, total - head);
+  buffer.erase(0, total);
+  co_return true;
+}
+
+std::uint64_t MockUpstream::Impl::count(const MockRequest& request) {
+  const std::lock_guard lock(mutex);
+  if (request.path.ends_with("/completions")) {
+    ++requests;
+    ++by_model[mock_model(request.body)];
+  }
+  last_headers = request.headers;
+  last_body = request.body;
+  return ++calls;
+}
+
+template <class Stream>
+Task<bool> MockUpstream::Impl::answer(Stream& stream, const MockRequest& request) {
+  if (request.path == "/mock/stats" || request.path == "/mock/reset") {
+    if (request.path == "/mock/reset") MockUpstream::reset_counters(*this);
+    MockAnswer stats;
+    stats.pieces.push_back(MockUpstream::render_stats(*this));
+    const bool sent = co_await send(stream, stats);
+    co_return sent;
+  }
+  const std::uint64_t call = count(request);
+  std::string fast;
+  if (mock_fast_answer(request.path, request.body, call, fast)) {
+    const bool sent = co_await write(stream, fast);
+    co_return sent;
+  }
+  const MockAnswer slow = mock_answer(request.method, request.path, request.body, call);
+  const bool sent = co_await send(stream, slow);
+  if (!sent && !slow.cut && !slow.reset) ++aborted;
+  co_return sent;
+}
+
+// False: the connection must end.
+template <class Stream>
+Task<bool> MockUpstream::Impl::send(Stream& stream, const MockAnswer& answer) {
+  error_code ec;
+  if (answer.reset) {
+    lowest(stream).set_option(net::socket_base::linger(true, 0), ec);
+    lowest(stream).close(ec);
+    co_return false;
+  }
+  const bool here = co_await wait(lowest(stream), answer.delay);
+  if (!here) co_return false;
+  std::size_t size = 0;
+  for (const std::string& piece : answer.pieces) size += piece.size();
+  std::string out = "HTTP/1.1 " + std::to_string(answer.status) + " Mock\r\nContent-Type: ";
+  out += answer.content_type;
+  for (const auto& [name, value] : answer.headers) out += "\r\n" + name + ": " + value;
+  out += answer.streamed ? "\r\nTransfer-Encoding: chunked\r\n\r\n"
+                         : "\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n";
+  std::size_t left = answer.cut.value_or(std::string::npos);
+  bool first = true;
+  for (const std::string& whole : answer.pieces) {
+    if (!first && answer.between.count() > 0) {
+      const bool still = co_await wait(lowest(stream), answer.between);
+      if (!still) co_return false;
+    }
+    first = false;
+    const std::string kept = whole.substr(0, std::min(left, whole.size()));
+    const std::size_t step = answer.split ? 1 : std::max<std::size_t>(kept.size(), 1);
+    for (std::size_t at = 0; at < kept.size(); at += step) {
+      const std::string piece = kept.substr(at, step);
+      char line[24];
+      std::snprintf(line, sizeof line, "%zx\r\n", piece.size());
+      out += answer.streamed ? line + piece + "\r\n" : piece;
+      const bool sent = co_await write(stream, out);
+      if (!sent) co_return false;
+      out.clear();
+    }
+    left -= left == std::string::npos ? 0 : kept.size();
+    if (left == 0) {
+      if (!out.empty()) co_await write(stream, out);
+      co_return false;
+    }
+  }
+  if (answer.streamed) out += "0\r\n\r\n";
+  if (out.empty()) co_return true;
+  const bool sent = co_await write(stream, out);
+  co_return sent;
+}
+
+template <class Stream>
+Task<bool> MockUpstream::Impl::write(Stream& stream, const std::string& bytes) {
+  error_code ec;
+  co_await net::async_write(stream, net::buffer(bytes), net::redirect_error(use_task, ec));
+  co_return !ec;
+}
+
+// False: the client has left.
+Task<bool> MockUpstream::Impl::wait(Socket& socket, milliseconds time) {
+  const Clock::time_point end = Clock::now() + time;
+  Timer timer(socket.get_executor());
+  while (Clock::now() < end) {
+    timer.expires_at(std::min(end, Clock::now() + kSlice));
+    error_code ec;
+    co_await timer.async_wait(net::redirect_error(use_task, ec));
+    char byte = 0;
+    const ssize_t n = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) co_return false;
+  }
+  co_return true;
+}
+
+void MockUpstream::reset_counters(Impl& impl) {
+  impl.connections = impl.aborted = impl.resumed = 0;
+  const std::lock_guard lock(impl.mutex);
+  impl.requests = 0;
+  impl.by_model.clear();
+  impl.last_headers.clear();
+  impl.last_body.clear();
+}
+
+std::string MockUpstream::render_stats(const Impl& impl) {
+  const std::lock_guard lock(impl.mutex);
+  const nlohmann::json stats = {{"requests", impl.requests},
+                                {"by_model", impl.by_model},
+                                {"connections", impl.connections.load()},
+                                {"aborted", impl.aborted.load()},
+                                {"tls_resumed", impl.resumed.load()},
+                                {"last_headers", impl.last_headers},
+                                {"last_body", impl.last_body}};
+  return stats.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+MockUpstream::MockUpstream(MockUpstreamOptions options)
+    : impl_(std::make_shared<Impl>(std::move(options))) {
+  net::co_spawn(impl_->cores[0]->context.get_executor(), impl_->accept_loop(), net::detached);
+  for (auto& core : impl_->cores) {
+    Impl::Core* c = core.get();
+    c->thread = std::thread([c] { c->context.run(); });
+  }
+}
+
+MockUpstream::~MockUpstream() {
+  for (auto& core : impl_->cores) core->context.stop();
+  for (auto& core : impl_->cores) core->thread.join();
+}
+
+std::uint16_t MockUpstream::port() const { return impl_->port; }
+
+std::string MockUpstream::base_url() const {
+  // A certificate names a host, not an address.
+  return (impl_->tls ? "https://localhost:" : "http://127.0.0.1:") + std::to_string(impl_->port) +
+         "/v1";
+}
+
+std::string MockUpstream::stats() const { return render_stats(*impl_); }
+
+std::uint64_t MockUpstream::requests() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->requests;
+}
+
+std::uint64_t MockUpstream::requests(const std::string& model) const {
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->by_model.find(model);
+  return found == impl_->by_model.end() ? 0 : found->second;
+}
+
+std::uint64_t MockUpstream::connections() const { return impl_->connections; }
+std::uint64_t MockUpstream::aborted() const { return impl_->aborted; }
+std::uint64_t MockUpstream::tls_resumed() const { return impl_->resumed; }
+void MockUpstream::reset() { reset_counters(*impl_); }
+
+void MockUpstream::close_idle() {
+  for (auto& core : impl_->cores) {
+    Impl::Core* c = core.get();
+    net::post(c->context, [c] {
+      for (Socket* socket : c->idle) {
+        error_code ec;
+        socket->shutdown(tcp::socket::shutdown_both, ec);
+      }
+    });
+  }
+}
+
+}  // namespace fixpoint::test

@@ -1,0 +1,43 @@
+#include "gateway/safe_text.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace fixpoint {
+namespace {
+
+TEST(SafeText, KeepsWhatIsHarmless) {
+  const std::string text = "plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80";
+  EXPECT_EQ(safe_text(text), text);
+}
+
+TEST(SafeText, EscapesWhatATerminalObeys) {
+  EXPECT_EQ(safe_text("a\x1b[2Jb\r\n\t\x7f"), "a\\x1b[2Jb\\x0d\\n\\t\\x7f");
+  EXPECT_EQ(safe_text("\xC2\x9B"
+                      "31m"),
+            "\\u009b31m");  // C1: the one-character CSI
+  EXPECT_EQ(safe_text("\xE2\x80\xAE"
+                      "x"),
+            "\\u202ex");                     // right-to-left override
+  EXPECT_EQ(safe_text("\\x1b"), "\\\\x1b");  // text that looks like an escape
+  EXPECT_EQ(safe_text(std::string_view("\0", 1)), "\\x00");
+}
+
+TEST(SafeText, EscapesBytesThatAreNotUtf8) {
+  EXPECT_EQ(safe_text("\x80"), "\\x80");
+  EXPECT_EQ(safe_text("\xC0\x9B"), "\\xc0\\x9b");           // an overlong form of ESC's kin
+  EXPECT_EQ(safe_text("\xED\xA0\x80"), "\\xed\\xa0\\x80");  // a surrogate
+  EXPECT_EQ(safe_text("\xF0\x9F\x98"), "\\xf0\\x9f\\x98");  // a cut character
+  EXPECT_EQ(safe_text("\xF4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
+}
+
+TEST(SafeText, NeverLetsAControlByteThrough) {
+  EXPECT_TRUE(rc::check([](const std::string& text) {
+    for (const char c : safe_text(text)) {
+      RC_ASSERT(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace fixpoint
