@@ -1,4 +1,5 @@
 // From YAML to a Config, by the table of keys.
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <system_error>
 
 #include "gateway/config_keys.hpp"
@@ -35,6 +37,34 @@ std::string shown(std::string_view text) {
 
 bool is_secret(const KeyInfo& info) {
   return info.type == KeyType::secret || info.type == KeyType::headers;
+}
+
+// Remembers where the latest document began.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  YAML::Mark mark = YAML::Mark::null_mark();
+  void OnDocumentStart(const YAML::Mark& start) override { mark = start; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::LoadAll() would tell too, but in yaml-cpp 0.7 it never ends on text such as ",a:b": the
+// parser makes empty documents out of a stray comma without passing it, until memory is full.
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  DocumentStart start;
+  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return std::nullopt;
+  return start.mark;
 }
 
 class Reader {
@@ -67,18 +97,19 @@ class Reader {
   }
 
   void read_documents(std::string_view yaml, Config& config) {
-    std::vector<YAML::Node> documents;
+    YAML::Node document;
     try {
-      documents = YAML::LoadAll(std::string(yaml));
+      const std::string text(yaml);
+      if (const auto place = second_document(text)) {
+        error(*place, "a second YAML document or stray text begins here: the file must hold one");
+      }
+      document = YAML::Load(text);
     } catch (const YAML::Exception& failure) {
       syntax_failed_ = true;
       error(failure.mark, "not valid YAML: " + failure.msg);
       return;
     }
-    if (documents.size() > 1) {
-      error(documents[1].Mark(), "the file must hold one YAML document, not several");
-    }
-    if (!documents.empty() && !documents[0].IsNull()) root(documents[0], config);
+    if (!document.IsNull()) root(document, config);
   }
 
   void root(const YAML::Node& node, Config& config) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,6 +53,8 @@ struct Gateway {
   // Last: engines are stopped first, while everything that their callbacks use is still there.
   std::map<std::string, std::unique_ptr<engine::Engine>, std::less<>> engines;
   std::atomic<bool> ready{false};
+  std::string admin_token;         // of AdminFile; empty: the admin paths refuse everybody
+  net::thread_pool background{1};  // for work that waits for a disk
 
   // The client of this core. Precondition: called on one of the cores; the name is configured.
   UpstreamClient& upstream(std::string_view name, const net::io_context& core);

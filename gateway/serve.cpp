@@ -2,9 +2,9 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
-#include <future>
-#include <thread>
+#include <optional>
 
+#include "gateway/admin.hpp"
 #include "gateway/cli/cli.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/http/server.hpp"
@@ -108,6 +108,12 @@ int serve(const Config& config, const std::string&) {
   if (!open_stores(gateway)) return kExitFailed;
 
   Server server(cores, server_options(config.server), make_handler(gateway));
+  std::optional<AdminFile> admin;
+  if (gateway.store) {
+    const auto address = parse_listen(config.server.listen).value().address;
+    admin.emplace(config.cache.path, address, server.port());
+    gateway.admin_token = admin->token();
+  }
   cores.start();
   server.start();
   log_info("listening on " + config.server.listen + " (port " + std::to_string(server.port()) +
@@ -124,6 +130,7 @@ int serve(const Config& config, const std::string&) {
   }
   server.drain(config.server.drain_timeout);
   gateway.engines.clear();  // its callbacks post to the cores: first the engines, then the cores
+  gateway.background.join();
   cores.stop();
   return exit_code;
 }

@@ -6,7 +6,8 @@
 //
 // All functions are called by each thread of a Team with its own Share and write disjoint outputs;
 // callers put a barrier between an operation and one that reads its output. None allocates, none
-// throws, none does I/O. Arrays are dense, row-major fp32 unless said otherwise.
+// throws, none does I/O (pack() alone allocates: std::bad_alloc). Arrays are dense, row-major fp32
+// unless said otherwise.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,8 @@ std::size_t block_size(DType type);
 // Bytes of a row of k weights as stored in a file. Precondition: k % block_size(type) == 0.
 std::size_t row_bytes(DType type, std::size_t k);
 // Dequantises one stored row of k weights; each weight is one stated expression, rounded once
-// (Q4_1: fma(d, q, m); Q4_0, Q8_0: d * q; F16, BF16: exact).
+// (Q4_1: fma(d, q, m); Q4_0: fma(d, q, -8d), which is d * (q - 8); Q8_0: d * q; Q6_K: (d * scale) *
+// q; F16, BF16: exact).
 void dequantise_row(DType type, const std::byte* row, std::size_t k, float* out);
 
 // One thread's part of an operation.
@@ -37,7 +39,8 @@ struct Share {
 };
 
 // A weight matrix [n, k] repacked at load so that a SIMD lane is an output column.
-// Immutable after pack(); safe to share between threads. Owns its memory (64-byte aligned).
+// Immutable after pack(); safe to share between threads. Owns its memory (64-byte aligned). A
+// moved-from matrix may only be assigned or destroyed.
 class PackedMatrix {
  public:
   // rows: n stored rows of row_bytes(type, k) bytes each, any alignment. Any n and any legal k.
@@ -58,6 +61,7 @@ class PackedMatrix {
 };
 
 // y[m, n] = x[m, k] W^T. Each output is one chain: y = 0; for k ascending: y = fma(x[k], w[k], y).
+// y must not overlap x. Threads split columns, so a share may read all of x.
 void linear(const PackedMatrix& w, const float* x, float* y, std::size_t m, Share share);
 
 // y[m, d] = x / sqrt(mean(x^2) + eps) * weight. The sum of squares runs over 16 virtual fp32 lanes,

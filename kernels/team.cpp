@@ -10,9 +10,14 @@
 namespace fixpoint::kernels {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // A sleeping thread costs its waker a system call and itself some 5 to 50 us until it runs again,
-// so spinning for about that long costs at most twice the best choice.
-constexpr std::chrono::microseconds kSpin{40};
+// so spinning for about that long costs at most twice the best choice. Where spinning keeps failing
+// (members share a core, or the machine is busy) the thread that is waited for needs the core more:
+// each failure halves a thread's spin, each success doubles it.
+constexpr Clock::duration kLongestSpin = std::chrono::microseconds(40);
+constexpr Clock::duration kShortestSpin = std::chrono::microseconds(2);
 constexpr int kPausesPerLook = 16;  // at the clock
 
 void pause() {
@@ -23,19 +28,24 @@ void pause() {
 #endif
 }
 
-// Returns once `value` is no longer `old`.
-void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int i = 0; i < kPausesPerLook; i++) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    pause();
-  }
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
-  do {
+// Returns once `value` is no longer `old`. `spin` is the calling thread's own.
+void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, Clock::duration& spin) {
+  const auto changed = [&] {
     for (int i = 0; i < kPausesPerLook; i++) {
-      if (value.load(std::memory_order_acquire) != old) return;
+      if (value.load(std::memory_order_acquire) != old) return true;
       pause();
     }
-  } while (std::chrono::steady_clock::now() < deadline);
+    return false;
+  };
+  if (changed()) return;  // no clock for the usual short wait
+  const Clock::time_point deadline = Clock::now() + spin;
+  do {
+    if (changed()) {
+      spin = std::min(spin * 2, kLongestSpin);
+      return;
+    }
+  } while (Clock::now() < deadline);
+  spin = std::max(spin / 2, kShortestSpin);
   value.wait(old, std::memory_order_acquire);
 }
 
@@ -61,8 +71,9 @@ struct Team::Impl {
 
   // noexcept: an exception that left a thread early would leave the others at a barrier for ever.
   void work(int rank) noexcept {
+    Clock::duration spin = kLongestSpin;
     for (std::uint32_t seen = 0;; seen++) {
-      wait_while(run, seen);
+      wait_while(run, seen, spin);
       if (!function) return;
       (*function)(Share{rank, size});
       barrier();
@@ -79,7 +90,8 @@ struct Team::Impl {
       phase.store(old + 1, std::memory_order_release);
       phase.notify_all();
     } else {
-      wait_while(phase, old);
+      thread_local Clock::duration spin = kLongestSpin;
+      wait_while(phase, old, spin);
     }
   }
 

@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kDeviceClass = "cpu";
 
 Result<void> check_options(const EngineOptions& o) {
-  const auto refuse = [](const char* field, std::size_t value, std::size_t least, std::size_t most) {
+  const auto refuse = [](const char* field, std::size_t value, std::size_t least,
+                         std::size_t most) {
     return fail(ErrorCode::bad_request, std::string("engine option ") + field + " is " +
                                             std::to_string(value) + "; it must be " +
                                             std::to_string(least) + " to " + std::to_string(most));
@@ -39,10 +40,9 @@ Result<void> check_options(const EngineOptions& o) {
 // Tokens per sequence: no more than the model, the option and the KV memory allow.
 Result<std::size_t> effective_context(const ModelConfig& config, const EngineOptions& options) {
   if (options.context > config.context) {
-    return fail(ErrorCode::bad_request, "engine option context is " +
-                                            std::to_string(options.context) +
-                                            "; the model was trained for " +
-                                            std::to_string(config.context) + " tokens");
+    return fail(ErrorCode::bad_request,
+                "engine option context is " + std::to_string(options.context) +
+                    "; the model was trained for " + std::to_string(config.context) + " tokens");
   }
   const std::size_t wanted =
       std::min(options.context != 0 ? options.context : config.context, kMaxContext);
@@ -76,7 +76,8 @@ struct Engine::Impl {
   ModelInfo info;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;
-  std::unique_ptr<Scheduler> scheduler;  // uses the tokenizer: declared, and so destroyed, around it
+  std::unique_ptr<Scheduler>
+      scheduler;  // uses the tokenizer: declared, and so destroyed, around it
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -124,9 +125,9 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, EngineOpti
   auto pool = KvPool::create(*config, pages);
   if (!pool) return tl::make_unexpected(pool.error());
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  auto model = std::make_unique<Llama>(*config, *std::move(weights),
-                                       options.threads != 0 ? options.threads : cores,
-                                       options.max_batch + options.prefill_chunk, options.max_batch);
+  auto model = std::make_unique<Llama>(
+      *config, *std::move(weights), options.threads != 0 ? options.threads : cores,
+      options.max_batch + options.prefill_chunk, options.max_batch);
   impl->scheduler = std::make_unique<Scheduler>(
       std::move(model), *std::move(pool), Vocabulary{impl->tokenizer.get(), text->is_control},
       SchedulerOptions{*context, options.max_batch, options.prefill_chunk, options.max_queue});
@@ -141,9 +142,17 @@ Result<std::uint64_t> Engine::submit(GenerateRequest request, GenerateCallback c
   return impl_->scheduler->submit(std::move(request), std::move(callback));
 }
 
-void Engine::cancel(std::uint64_t id) { impl_->scheduler->cancel(id); }
-const ModelInfo& Engine::info() const { return impl_->info; }
-const Tokenizer& Engine::tokenizer() const { return *impl_->tokenizer; }
-const ChatTemplate* Engine::chat_template() const { return impl_->chat_template.get(); }
+void Engine::cancel(std::uint64_t id) {
+  impl_->scheduler->cancel(id);
+}
+const ModelInfo& Engine::info() const {
+  return impl_->info;
+}
+const Tokenizer& Engine::tokenizer() const {
+  return *impl_->tokenizer;
+}
+const ChatTemplate* Engine::chat_template() const {
+  return impl_->chat_template.get();
+}
 
 }  // namespace fixpoint::engine

@@ -14,26 +14,30 @@
 namespace fixpoint::engine {
 
 struct EngineOptions {
-  std::string name = {};        // how the gateway calls the model
-  int threads = 0;              // 0: one per core
-  std::size_t context = 0;      // tokens per sequence; 0: the model's own
-  std::size_t max_batch = 8;    // sequences that decode together
-  std::size_t prefill_chunk = 256;             // prompt tokens per step
-  std::size_t kv_bytes = std::size_t{2} << 30; // memory for keys and values of all sequences
-  std::size_t max_queue = 256;                 // waiting requests; more are refused as overloaded
+  std::string name = {};                        // how the gateway calls the model
+  int threads = 0;                              // 0: one per core
+  std::size_t context = 0;                      // tokens per sequence; 0: the model's own
+  std::size_t max_batch = 8;                    // sequences that decode together
+  std::size_t prefill_chunk = 256;              // prompt tokens per step
+  std::size_t kv_bytes = std::size_t{2} << 30;  // memory for keys and values of all sequences
+  std::size_t max_queue = 256;                  // waiting requests; more are refused as overloaded
 };
 
 struct ModelInfo {
   std::string name, architecture, file;
-  std::string weights_digest;      // SHA-256 (hex) of the model file
-  std::string fingerprint;         // "fp-" + 16 hex digits: profile, weights, tokenizer, template, dtype, device class
-  std::size_t context = 0, vocabulary = 0, layers = 0, parameters = 0;
+  std::string weights_digest;  // SHA-256 (hex) of the model file
+  // "fp-" + 16 hex digits over profile, weights, tokenizer, template, dtypes and device class.
+  std::string fingerprint;
+  // Tokens per sequence: the least of the model's, the option's and what kv_bytes holds.
+  std::size_t context = 0;
+  std::size_t vocabulary = 0, layers = 0, parameters = 0;
 };
 
 // Thread-safe. Owns its threads, the weights and the KV cache.
 class Engine {
  public:
-  // Loads a GGUF file. Errors: io, bad_model_file, unsupported.
+  // Loads a GGUF file; afterwards nothing reads it. Errors: io, bad_model_file, unsupported,
+  // bad_request for an option outside its range, overloaded if the KV memory cannot be had.
   static Result<std::unique_ptr<Engine>> load(const std::string& path, EngineOptions options);
   ~Engine();
 

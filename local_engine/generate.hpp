@@ -15,22 +15,23 @@
 namespace fixpoint::engine {
 
 struct SamplingParams {
-  float temperature = 0;   // 0: greedy; else in (0, 2]
-  int top_k = 0;           // 0: off
-  float top_p = 1;         // 1: off
-  float min_p = 0;         // 0: off
+  float temperature = 0;  // 0: greedy; else in (0, 2]
+  int top_k = 0;          // 0: off
+  float top_p = 1;        // 1: off
+  float min_p = 0;        // 0: off
   float presence_penalty = 0, frequency_penalty = 0;
   std::vector<std::pair<TokenId, float>> logit_bias = {};  // added in this order
-  std::uint64_t seed = 0;  // Philox key
+  std::uint64_t seed = 0;                                  // Philox key
   std::uint32_t draw = 0;  // sample index: the draw-th answer to the same prompt and seed
 };
 
 struct GenerateRequest {
-  std::vector<TokenId> prompt;      // never empty
+  std::vector<TokenId> prompt;  // never empty
   SamplingParams sampling;
-  std::size_t max_tokens = 0;       // 0: up to the end of the context
-  std::vector<std::string> stop;    // at most 16 of at most 256 bytes, none empty
-  int top_logprobs = 5;             // alternatives recorded per token, 0 .. 20 (at least 2 are computed for the margin)
+  std::size_t max_tokens = 0;     // 0: up to the end of the context
+  std::vector<std::string> stop;  // at most 16 of at most 256 bytes, none empty
+  // Alternatives recorded per token, 0 .. 20. The margin is always computed.
+  int top_logprobs = 5;
 };
 
 struct TokenAlternative {
@@ -40,9 +41,9 @@ struct TokenAlternative {
 
 struct GeneratedToken {
   TokenId id = 0;
-  float logprob = 0;                   // of the model's own distribution: temperature 1, no penalties or bias
-  float margin = 0;                    // top-1 minus top-2 log-probability
-  std::vector<TokenAlternative> top;   // descending, ties to the lower id
+  float logprob = 0;  // of the model's own distribution: temperature 1, no penalties or bias
+  float margin = 0;   // top-1 minus top-2 log-probability, taken from the logits and rounded once
+  std::vector<TokenAlternative> top;  // by descending logit, ties to the lower id
 };
 
 enum class FinishReason { stop, length };
@@ -52,9 +53,10 @@ struct Usage {
   std::size_t completion_tokens = 0;
 };
 
-// One step of one generation. Text is whole UTF-8 and safe to show. `tokens` are those sampled since
-// the last event, each given exactly once; the first `visible_tokens` of ALL tokens of the generation
-// stand behind the text shown so far. Tokens after a stop string's start never become visible.
+// One step of one generation. Text is whole UTF-8 and safe to show. `tokens` are those sampled
+// since the last event, each given exactly once; the first `visible_tokens` of ALL tokens of the
+// generation stand behind the text shown so far. Tokens after a stop string's start never become
+// visible.
 struct GenerateEvent {
   std::string text;
   std::vector<GeneratedToken> tokens;
@@ -64,7 +66,8 @@ struct GenerateEvent {
   Usage usage;                         // counts so far
 };
 
-// Called on the engine's thread; must not block and must not call back into the engine except cancel().
+// Called on the engine's thread; must not block and must not call back into the engine except
+// cancel().
 using GenerateCallback = std::function<void(GenerateEvent)>;
 
 }  // namespace fixpoint::engine

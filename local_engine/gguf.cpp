@@ -74,20 +74,32 @@ class Reader {
 
 std::optional<GgufValue> read_scalar(Reader& in, GgufType type, std::string_view what) {
   switch (type) {
-    case GgufType::u8: return GgufValue{type, std::uint64_t{in.number<std::uint8_t>(what)}};
-    case GgufType::u16: return GgufValue{type, std::uint64_t{in.number<std::uint16_t>(what)}};
-    case GgufType::u32: return GgufValue{type, std::uint64_t{in.number<std::uint32_t>(what)}};
-    case GgufType::u64: return GgufValue{type, in.number<std::uint64_t>(what)};
-    case GgufType::i8: return GgufValue{type, std::int64_t{in.number<std::int8_t>(what)}};
-    case GgufType::i16: return GgufValue{type, std::int64_t{in.number<std::int16_t>(what)}};
-    case GgufType::i32: return GgufValue{type, std::int64_t{in.number<std::int32_t>(what)}};
-    case GgufType::i64: return GgufValue{type, in.number<std::int64_t>(what)};
-    case GgufType::f32: return GgufValue{type, double{in.number<float>(what)}};
-    case GgufType::f64: return GgufValue{type, in.number<double>(what)};
-    case GgufType::boolean: return GgufValue{type, in.number<std::uint8_t>(what) != 0};
+    case GgufType::u8:
+      return GgufValue{type, std::uint64_t{in.number<std::uint8_t>(what)}};
+    case GgufType::u16:
+      return GgufValue{type, std::uint64_t{in.number<std::uint16_t>(what)}};
+    case GgufType::u32:
+      return GgufValue{type, std::uint64_t{in.number<std::uint32_t>(what)}};
+    case GgufType::u64:
+      return GgufValue{type, in.number<std::uint64_t>(what)};
+    case GgufType::i8:
+      return GgufValue{type, std::int64_t{in.number<std::int8_t>(what)}};
+    case GgufType::i16:
+      return GgufValue{type, std::int64_t{in.number<std::int16_t>(what)}};
+    case GgufType::i32:
+      return GgufValue{type, std::int64_t{in.number<std::int32_t>(what)}};
+    case GgufType::i64:
+      return GgufValue{type, in.number<std::int64_t>(what)};
+    case GgufType::f32:
+      return GgufValue{type, double{in.number<float>(what)}};
+    case GgufType::f64:
+      return GgufValue{type, in.number<double>(what)};
+    case GgufType::boolean:
+      return GgufValue{type, in.number<std::uint8_t>(what) != 0};
     case GgufType::string:
       return GgufValue{type, in.string(what, GgufLimits::kHeaderBytes)};
-    case GgufType::array: break;
+    case GgufType::array:
+      break;
   }
   return std::nullopt;
 }
@@ -134,8 +146,8 @@ void read_metadata(Reader& in, std::uint64_t count, GgufHeader& header) {
       return;
     }
     const std::string what = "metadata \"" + key + "\"";
-    auto value = type == GgufType::array ? read_array(in, what, array_budget)
-                                         : read_scalar(in, type, what);
+    auto value =
+        type == GgufType::array ? read_array(in, what, array_budget) : read_scalar(in, type, what);
     if (!value) {
       in.bad("GGUF " + what + " has unknown type " +
              std::to_string(static_cast<std::uint32_t>(type)));
@@ -175,8 +187,7 @@ void read_tensors(Reader& in, std::uint64_t count, GgufHeader& header) {
   std::unordered_set<std::string> names;
   for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
     GgufTensor tensor{};
-    tensor.name =
-        in.string("name of tensor " + std::to_string(i), GgufLimits::kTensorNameBytes);
+    tensor.name = in.string("name of tensor " + std::to_string(i), GgufLimits::kTensorNameBytes);
     const std::string what = "tensor \"" + tensor.name + "\"";
     const auto dims = in.number<std::uint32_t>(what);
     if (!in.check_limit(dims, GgufLimits::kDimensions, what, "dimensions")) return;

@@ -2,8 +2,8 @@
 // (format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 //
 // Reads the metadata and the tensor table of any GGUF file, whatever its architecture or tensor
-// types. Every count, length and offset of the file is checked against the file's size and the limits
-// below before it is used.
+// types. Every count, length and offset of the file is checked against the file's size and the
+// limits below before it is used.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,9 @@
 
 namespace fixpoint::engine {
 
-// Generous for real files (the largest have a few thousand tensors and a vocabulary under a million),
-// small enough that a hostile file cannot make the reader allocate more than a few hundred megabytes.
+// Generous for real files (the largest have a few thousand tensors and a vocabulary under a
+// million), small enough that a hostile file cannot make the reader allocate more than a few
+// hundred megabytes.
 struct GgufLimits {
   static constexpr std::uint64_t kMetadataEntries = 65'536;
   static constexpr std::uint64_t kTensors = 65'536;
@@ -36,7 +37,19 @@ struct GgufLimits {
 
 // The format's numbers.
 enum class GgufType : std::uint32_t {
-  u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  f32,
+  boolean,
+  string,
+  array,
+  u64,
+  i64,
+  f64
 };
 std::string_view name(GgufType type);
 // Bytes of one number or boolean in the file; 0 for strings, arrays and unknown types.
@@ -79,9 +92,9 @@ struct GgufValue {
 
 struct GgufTensor {
   std::string name;
-  std::uint32_t type;                // the format's number
-  std::vector<std::uint64_t> dims;   // dims[0] is the row length
-  std::uint64_t offset;              // from the start of the tensor data
+  std::uint32_t type;                  // the format's number
+  std::vector<std::uint64_t> dims;     // dims[0] is the row length
+  std::uint64_t offset;                // from the start of the tensor data
   std::optional<std::uint64_t> bytes;  // none for a type that this reader does not know
 
   std::uint64_t elements() const;  // never overflows: checked when the file was read

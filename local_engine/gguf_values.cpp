@@ -48,9 +48,9 @@ std::string number_text(double value) {
 }  // namespace
 
 std::string_view name(GgufType type) {
-  constexpr std::array<std::string_view, 13> kNames = {"u8",   "i8",     "u16",   "i16", "u32",
-                                                       "i32",  "f32",    "bool",  "string",
-                                                       "array", "u64",   "i64",   "f64"};
+  constexpr std::array<std::string_view, 13> kNames = {"u8",  "i8",  "u16",  "i16",    "u32",
+                                                       "i32", "f32", "bool", "string", "array",
+                                                       "u64", "i64", "f64"};
   const auto i = static_cast<std::size_t>(type);
   return i < kNames.size() ? kNames[i] : "unknown";
 }
@@ -59,17 +59,22 @@ std::size_t number_bytes(GgufType type) {
   switch (type) {
     case GgufType::u8:
     case GgufType::i8:
-    case GgufType::boolean: return 1;
+    case GgufType::boolean:
+      return 1;
     case GgufType::u16:
-    case GgufType::i16: return 2;
+    case GgufType::i16:
+      return 2;
     case GgufType::u32:
     case GgufType::i32:
-    case GgufType::f32: return 4;
+    case GgufType::f32:
+      return 4;
     case GgufType::u64:
     case GgufType::i64:
-    case GgufType::f64: return 8;
+    case GgufType::f64:
+      return 8;
     case GgufType::string:
-    case GgufType::array: break;
+    case GgufType::array:
+      break;
   }
   return 0;
 }
@@ -89,19 +94,27 @@ std::optional<std::int64_t> GgufArray::integer(std::size_t i) const {
   const std::byte* at = numbers_.data() + i * number_bytes(element_);
   switch (element_) {
     case GgufType::u8:
-    case GgufType::boolean: return load<std::uint8_t>(at);
-    case GgufType::i8: return load<std::int8_t>(at);
-    case GgufType::u16: return load<std::uint16_t>(at);
-    case GgufType::i16: return load<std::int16_t>(at);
-    case GgufType::u32: return load<std::uint32_t>(at);
-    case GgufType::i32: return load<std::int32_t>(at);
-    case GgufType::i64: return load<std::int64_t>(at);
+    case GgufType::boolean:
+      return load<std::uint8_t>(at);
+    case GgufType::i8:
+      return load<std::int8_t>(at);
+    case GgufType::u16:
+      return load<std::uint16_t>(at);
+    case GgufType::i16:
+      return load<std::int16_t>(at);
+    case GgufType::u32:
+      return load<std::uint32_t>(at);
+    case GgufType::i32:
+      return load<std::int32_t>(at);
+    case GgufType::i64:
+      return load<std::int64_t>(at);
     case GgufType::u64: {
       const auto value = load<std::uint64_t>(at);
       if (value > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
       return static_cast<std::int64_t>(value);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -136,8 +149,12 @@ std::optional<bool> GgufValue::boolean() const {
   return std::nullopt;
 }
 
-const std::string* GgufValue::string() const { return std::get_if<std::string>(&value); }
-const GgufArray* GgufValue::array() const { return std::get_if<GgufArray>(&value); }
+const std::string* GgufValue::string() const {
+  return std::get_if<std::string>(&value);
+}
+const GgufArray* GgufValue::array() const {
+  return std::get_if<GgufArray>(&value);
+}
 
 std::string GgufValue::to_text(std::size_t max_elements, std::size_t max_bytes) const {
   if (const auto* u = std::get_if<std::uint64_t>(&value)) return std::to_string(*u);
@@ -170,39 +187,72 @@ std::string GgufValue::to_text(std::size_t max_elements, std::size_t max_bytes) 
 std::optional<GgufTensorType> gguf_tensor_type(std::uint32_t type) {
   // Numbers and block layouts of ggml's tensor types (ggml.h, ggml-common.h). Gaps were withdrawn.
   switch (type) {
-    case 0: return GgufTensorType{"F32", 1, 4};
-    case 1: return GgufTensorType{"F16", 1, 2};
-    case 2: return GgufTensorType{"Q4_0", 32, 18};
-    case 3: return GgufTensorType{"Q4_1", 32, 20};
-    case 6: return GgufTensorType{"Q5_0", 32, 22};
-    case 7: return GgufTensorType{"Q5_1", 32, 24};
-    case 8: return GgufTensorType{"Q8_0", 32, 34};
-    case 9: return GgufTensorType{"Q8_1", 32, 36};
-    case 10: return GgufTensorType{"Q2_K", 256, 84};
-    case 11: return GgufTensorType{"Q3_K", 256, 110};
-    case 12: return GgufTensorType{"Q4_K", 256, 144};
-    case 13: return GgufTensorType{"Q5_K", 256, 176};
-    case 14: return GgufTensorType{"Q6_K", 256, 210};
-    case 15: return GgufTensorType{"Q8_K", 256, 292};
-    case 16: return GgufTensorType{"IQ2_XXS", 256, 66};
-    case 17: return GgufTensorType{"IQ2_XS", 256, 74};
-    case 18: return GgufTensorType{"IQ3_XXS", 256, 98};
-    case 19: return GgufTensorType{"IQ1_S", 256, 50};
-    case 20: return GgufTensorType{"IQ4_NL", 32, 18};
-    case 21: return GgufTensorType{"IQ3_S", 256, 110};
-    case 22: return GgufTensorType{"IQ2_S", 256, 82};
-    case 23: return GgufTensorType{"IQ4_XS", 256, 136};
-    case 24: return GgufTensorType{"I8", 1, 1};
-    case 25: return GgufTensorType{"I16", 1, 2};
-    case 26: return GgufTensorType{"I32", 1, 4};
-    case 27: return GgufTensorType{"I64", 1, 8};
-    case 28: return GgufTensorType{"F64", 1, 8};
-    case 29: return GgufTensorType{"IQ1_M", 256, 56};
-    case 30: return GgufTensorType{"BF16", 1, 2};
-    case 34: return GgufTensorType{"TQ1_0", 256, 54};
-    case 35: return GgufTensorType{"TQ2_0", 256, 66};
-    case 39: return GgufTensorType{"MXFP4", 32, 17};
-    default: return std::nullopt;
+    case 0:
+      return GgufTensorType{"F32", 1, 4};
+    case 1:
+      return GgufTensorType{"F16", 1, 2};
+    case 2:
+      return GgufTensorType{"Q4_0", 32, 18};
+    case 3:
+      return GgufTensorType{"Q4_1", 32, 20};
+    case 6:
+      return GgufTensorType{"Q5_0", 32, 22};
+    case 7:
+      return GgufTensorType{"Q5_1", 32, 24};
+    case 8:
+      return GgufTensorType{"Q8_0", 32, 34};
+    case 9:
+      return GgufTensorType{"Q8_1", 32, 36};
+    case 10:
+      return GgufTensorType{"Q2_K", 256, 84};
+    case 11:
+      return GgufTensorType{"Q3_K", 256, 110};
+    case 12:
+      return GgufTensorType{"Q4_K", 256, 144};
+    case 13:
+      return GgufTensorType{"Q5_K", 256, 176};
+    case 14:
+      return GgufTensorType{"Q6_K", 256, 210};
+    case 15:
+      return GgufTensorType{"Q8_K", 256, 292};
+    case 16:
+      return GgufTensorType{"IQ2_XXS", 256, 66};
+    case 17:
+      return GgufTensorType{"IQ2_XS", 256, 74};
+    case 18:
+      return GgufTensorType{"IQ3_XXS", 256, 98};
+    case 19:
+      return GgufTensorType{"IQ1_S", 256, 50};
+    case 20:
+      return GgufTensorType{"IQ4_NL", 32, 18};
+    case 21:
+      return GgufTensorType{"IQ3_S", 256, 110};
+    case 22:
+      return GgufTensorType{"IQ2_S", 256, 82};
+    case 23:
+      return GgufTensorType{"IQ4_XS", 256, 136};
+    case 24:
+      return GgufTensorType{"I8", 1, 1};
+    case 25:
+      return GgufTensorType{"I16", 1, 2};
+    case 26:
+      return GgufTensorType{"I32", 1, 4};
+    case 27:
+      return GgufTensorType{"I64", 1, 8};
+    case 28:
+      return GgufTensorType{"F64", 1, 8};
+    case 29:
+      return GgufTensorType{"IQ1_M", 256, 56};
+    case 30:
+      return GgufTensorType{"BF16", 1, 2};
+    case 34:
+      return GgufTensorType{"TQ1_0", 256, 54};
+    case 35:
+      return GgufTensorType{"TQ2_0", 256, 66};
+    case 39:
+      return GgufTensorType{"MXFP4", 32, 17};
+    default:
+      return std::nullopt;
   }
 }
 

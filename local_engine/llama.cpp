@@ -15,9 +15,9 @@ using kernels::Share;
 
 namespace {
 
-// Up to this many rows, every thread computes the elementwise work of all rows for itself, in its own
-// buffers: a row takes less time than the barrier that sharing it would need. The bits are those of
-// the shared way, because every operation works on one row at a time.
+// Up to this many rows, every thread computes the elementwise work of all rows for itself, in its
+// own buffers: a row takes less time than the barrier that sharing it would need. The bits are
+// those of the shared way, because every operation works on one row at a time.
 constexpr std::size_t kPrivateRows = 2;
 
 struct Range {
@@ -76,8 +76,8 @@ struct Llama::Lane {
   Share share;
   AlignedFloats own_x, own_normed, own_gate;
 
-  // Set for one forward pass: whether elementwise work is private, the rows that this lane does of it,
-  // and the buffers that it uses for it.
+  // Set for one forward pass: whether elementwise work is private, the rows that this lane does of
+  // it, and the buffers that it uses for it.
   bool is_private = false;
   Range mine;
   float* x = nullptr;
@@ -132,8 +132,8 @@ void Llama::run(Lane& lane, std::span<const ForwardRow> rows) {
   project(lane, rows);
 }
 
-// Embeddings, the first norm and the rotation tables. The tables need no barrier of their own: a lane
-// rotates the rows whose tables it made.
+// Embeddings, the first norm and the rotation tables. The tables need no barrier of their own: a
+// lane rotates the rows whose tables it made.
 void Llama::embed(Lane& lane, std::span<const ForwardRow> rows) {
   const EmbeddingTable& table = weights_.embedding;
   const std::size_t stride = kernels::row_bytes(table.type, config_.hidden);
@@ -144,8 +144,7 @@ void Llama::embed(Lane& lane, std::span<const ForwardRow> rows) {
   }
   const Range rotated = part_of(rows.size(), lane.share);
   for (std::size_t i = rotated.begin; i < rotated.end; ++i) {
-    kernels::rope_table(rows[i].position, frequency_,
-                        buffers_->tables.row(i, config_.rotary_dim));
+    kernels::rope_table(rows[i].position, frequency_, buffers_->tables.row(i, config_.rotary_dim));
   }
   const std::size_t at = lane.mine.begin * config_.hidden;
   kernels::rms_norm(lane.x + at, weights_.layers[0].attention_norm.data(), config_.rms_eps,
@@ -157,8 +156,8 @@ void Llama::embed(Lane& lane, std::span<const ForwardRow> rows) {
 void Llama::add_and_norm(Lane& lane, const std::vector<float>& weight) {
   const std::size_t at = lane.mine.begin * config_.hidden;
   kernels::add(lane.x + at, buffers_->y.data() + at, lane.mine.size() * config_.hidden, kAlone);
-  kernels::rms_norm(lane.x + at, weight.data(), config_.rms_eps, lane.normed + at,
-                    lane.mine.size(), config_.hidden, kAlone);
+  kernels::rms_norm(lane.x + at, weight.data(), config_.rms_eps, lane.normed + at, lane.mine.size(),
+                    config_.hidden, kAlone);
   if (!lane.is_private) team_.barrier();
 }
 
@@ -174,8 +173,8 @@ void Llama::attend(Lane& lane, std::span<const ForwardRow> rows, std::size_t lay
   const Range rotated = part_of(count, lane.share);
   const std::size_t at = rotated.begin;
   kernels::rope(b.q.row(at, config_.q_width()), b.table_of.data() + at, rotated.size(),
-                config_.heads, config_.head_dim, config_.rotary_dim,
-                kernels::RopePairing::adjacent, kAlone);
+                config_.heads, config_.head_dim, config_.rotary_dim, kernels::RopePairing::adjacent,
+                kAlone);
   kernels::rope(b.k.row(at, config_.kv_width()), b.table_of.data() + at, rotated.size(),
                 config_.kv_heads, config_.head_dim, config_.rotary_dim,
                 kernels::RopePairing::adjacent, kAlone);
@@ -219,8 +218,8 @@ void Llama::feed_forward(Lane& lane, std::size_t rows, std::size_t layer) {
   team_.barrier();
 }
 
-// Logits of the rows that want them. Where only some do, they are gathered first; in private mode each
-// lane has the same rows, so rank 0 gathers for all.
+// Logits of the rows that want them. Where only some do, they are gathered first; in private mode
+// each lane has the same rows, so rank 0 gathers for all.
 void Llama::project(Lane& lane, std::span<const ForwardRow> rows) {
   Buffers& b = *buffers_;
   std::size_t wanting = 0;

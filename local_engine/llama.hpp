@@ -22,9 +22,9 @@ struct ForwardRow {
   bool wants_logits = false;
 };
 
-// Owns the weights and the team. The logits of a row are a pure function of the weights, the tokens at
-// positions 0 .. position of its sequence and the position; other rows, chunks and threads change no
-// bit. One forward() at a time.
+// Owns the weights and the team. The logits of a row are a pure function of the weights, the tokens
+// at positions 0 .. position of its sequence and the position; other rows, chunks and threads
+// change no bit. One forward() at a time.
 class Llama {
  public:
   // Rows a call may have at most, and how many of them may want logits.

@@ -13,14 +13,13 @@ namespace fixpoint::engine {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const auto io_error = [&](const char* action) {
-    return fail(ErrorCode::io,
-                std::string("cannot ") + action + " model file \"" + path +
-                    "\": " + std::system_category().message(errno));
+    return fail(ErrorCode::io, std::string("cannot ") + action + " model file \"" + path +
+                                   "\": " + std::system_category().message(errno));
   };
   // O_NONBLOCK: a FIFO must not make the open wait for a writer; it is refused below.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return io_error("open");
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0) {
     auto error = io_error("stat");
     ::close(fd);

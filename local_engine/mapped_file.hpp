@@ -9,8 +9,8 @@
 
 namespace fixpoint::engine {
 
-// Owns the mapping. A file that another process shortens while it is mapped raises SIGBUS on the next
-// read beyond its new end: nothing that outlives loading may point in here.
+// Owns the mapping. A file that another process shortens while it is mapped raises SIGBUS on the
+// next read beyond its new end: nothing that outlives loading may point in here.
 class MappedFile {
  public:
   // Errors: io. An empty file maps to an empty span.

@@ -15,7 +15,8 @@ class Keys {
   static std::string full(std::string_view key) { return "llama." + std::string(key); }
   bool has(std::string_view key) const { return header_.find(full(key)) != nullptr; }
 
-  std::size_t count(std::string_view key, std::size_t most, std::optional<std::size_t> fallback = {}) {
+  std::size_t count(std::string_view key, std::size_t most,
+                    std::optional<std::size_t> fallback = {}) {
     const GgufValue* value = header_.find(full(key));
     if (!value && fallback) return *fallback;
     if (!value) return bad(key, "is missing"), 0;
@@ -52,15 +53,25 @@ class Keys {
   const GgufHeader& header_;
 };
 
-// Keys that read_model_config() takes into account, and keys that do not touch the forward pass. Any
-// other "llama." key might: a file that has one is refused, because ignoring it could change the text.
-constexpr std::array<std::string_view, 16> kKnownKeys = {
-    "block_count",          "context_length",          "embedding_length",
-    "feed_forward_length",  "attention.head_count",    "attention.head_count_kv",
-    "attention.key_length", "attention.value_length",  "attention.layer_norm_rms_epsilon",
-    "rope.freq_base",       "rope.dimension_count",    "rope.scaling.type",
-    "rope.scaling.factor",  "vocab_size",              "tensor_data_layout",
-    "rope.scaling.original_context_length"};
+// Keys that read_model_config() takes into account, and keys that do not touch the forward pass.
+// Any other "llama." key might: a file that has one is refused, because ignoring it could change
+// the text.
+constexpr std::array<std::string_view, 16> kKnownKeys = {"block_count",
+                                                         "context_length",
+                                                         "embedding_length",
+                                                         "feed_forward_length",
+                                                         "attention.head_count",
+                                                         "attention.head_count_kv",
+                                                         "attention.key_length",
+                                                         "attention.value_length",
+                                                         "attention.layer_norm_rms_epsilon",
+                                                         "rope.freq_base",
+                                                         "rope.dimension_count",
+                                                         "rope.scaling.type",
+                                                         "rope.scaling.factor",
+                                                         "vocab_size",
+                                                         "tensor_data_layout",
+                                                         "rope.scaling.original_context_length"};
 
 void check_known_keys(const GgufHeader& header, Keys& keys) {
   constexpr std::string_view kPrefix = "llama.";
@@ -94,15 +105,16 @@ void read_rope(const GgufHeader& header, Keys& keys, ModelConfig& config) {
   if (kind && *kind == "linear") {
     config.rope_scale = keys.positive("rope.scaling.factor", 1e6);
   } else if (!kind || *kind != "none") {
-    keys.stop(ErrorCode::unsupported, "rope scaling " + scaling->to_text() +
-                                          " is not implemented; none and linear are");
+    keys.stop(ErrorCode::unsupported,
+              "rope scaling " + scaling->to_text() + " is not implemented; none and linear are");
   }
 }
 
 void check_tensor_layout(const GgufHeader& header, Keys& keys) {
   const GgufValue* layout = header.find("llama.tensor_data_layout");
   if (!layout) return;
-  // "Meta AI original pth" is what converters of the llama architecture always wrote: adjacent pairs.
+  // "Meta AI original pth" is what converters of the llama architecture always wrote: adjacent
+  // pairs.
   const std::string* text = layout->string();
   if (!text || *text != "Meta AI original pth") {
     keys.stop(ErrorCode::unsupported, "tensor data layout " + layout->to_text() +

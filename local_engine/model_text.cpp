@@ -13,7 +13,8 @@ constexpr std::int64_t kUserDefined = 4;
 // Control tokens that end an assistant's turn in published chat formats. Files name one of them as
 // EOS and leave out others that the model also emits; as control tokens none is ever text.
 constexpr std::array<std::string_view, 7> kTurnEnds = {
-    "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "</s>"};
+    "<|im_end|>",    "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>",
+    "<|endoftext|>", "<|end|>",    "</s>"};
 
 const std::string* text_of(const GgufHeader& header, std::string_view key) {
   const GgufValue* value = header.find(key);
@@ -96,13 +97,14 @@ Result<ModelText> read_model_text(const GgufHeader& header) {
     return fail(ErrorCode::bad_model_file, "model metadata \"tokenizer.ggml.model\" is missing");
   }
   if (*model != "gpt2") {
-    return fail(ErrorCode::unsupported, "tokenizer \"" + *model +
-                                            "\" is not implemented; byte-level BPE (\"gpt2\") is");
+    return fail(ErrorCode::unsupported,
+                "tokenizer \"" + *model + "\" is not implemented; byte-level BPE (\"gpt2\") is");
   }
   const std::string* pre = text_of(header, "tokenizer.ggml.pre");
   if (!pre) {
-    return fail(ErrorCode::unsupported,
-                "model metadata \"tokenizer.ggml.pre\" is missing, so the pre-tokenizer is unknown");
+    return fail(
+        ErrorCode::unsupported,
+        "model metadata \"tokenizer.ggml.pre\" is missing, so the pre-tokenizer is unknown");
   }
 
   ModelText text;
@@ -113,10 +115,12 @@ Result<ModelText> read_model_text(const GgufHeader& header) {
   if (!merges) return tl::make_unexpected(merges.error());
   text.tokenizer.tokens = **tokens;
   text.tokenizer.merges = **merges;
-  if (auto types = read_token_types(header, text); !types) return tl::make_unexpected(types.error());
+  if (auto types = read_token_types(header, text); !types)
+    return tl::make_unexpected(types.error());
   if (auto ids = read_special_ids(header, text); !ids) return tl::make_unexpected(ids.error());
 
-  // Converters leave the flag out where the pre-tokenizer implies it: Llama 3's adds BOS, others do not.
+  // Converters leave the flag out where the pre-tokenizer implies it: Llama 3's adds BOS, others do
+  // not.
   text.tokenizer.add_bos = *pre == "llama-bpe";
   if (const GgufValue* add = header.find("tokenizer.ggml.add_bos_token")) {
     const auto flag = add->boolean();

@@ -17,8 +17,8 @@ struct ModelText {
   std::string bos, eos;          // spellings, empty if the file has none: template variables
 };
 
-// Errors: bad_model_file for missing or inconsistent entries, unsupported for a tokenizer that is not
-// byte-level BPE ("gpt2") or names no pre-tokenizer.
+// Errors: bad_model_file for missing or inconsistent entries, unsupported for a tokenizer that is
+// not byte-level BPE ("gpt2") or names no pre-tokenizer.
 Result<ModelText> read_model_text(const GgufHeader& header);
 
 }  // namespace fixpoint::engine

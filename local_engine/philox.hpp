@@ -1,6 +1,6 @@
 // Philox-4x32-10: a counter-based random generator. The same key and counter give the same numbers,
-// so a draw needs no state (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011).
+// so a draw needs no state (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
+// 3", SC 2011).
 #pragma once
 
 #include <array>

@@ -15,8 +15,8 @@ inline constexpr std::size_t kMaxStopBytes = 256;
 inline constexpr int kMaxTopLogprobs = 20;
 inline constexpr std::size_t kMaxLogitBias = 1024;
 
-// Errors: bad_request, naming the field and its limit; context_exceeded. Temperatures, penalties and
-// the rest have the ranges of OpenAI's API reference.
+// Errors: bad_request, naming the field and its limit; context_exceeded. Temperatures, penalties
+// and the rest have the ranges of OpenAI's API reference.
 Result<void> check_request(const GenerateRequest& request, const RequestLimits& limits);
 
 }  // namespace fixpoint::engine

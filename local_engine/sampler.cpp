@@ -17,13 +17,14 @@ bool before(const Candidate& a, const Candidate& b) {
 // Up to here one pass with a heap is cheaper than a copy of all logits.
 constexpr std::size_t kHeapSize = 64;
 
-// The sum is finite exactly if every term is: inf and NaN never leave a sum again, and finite floats
-// cannot overflow a double.
+// The sum is finite exactly if every term is: inf and NaN never leave a sum again, and finite
+// floats cannot overflow a double.
 bool all_finite(std::span<const float> values) {
   double sums[8] = {};
   std::size_t i = 0;
   for (; i + 8 <= values.size(); i += 8) {
-    for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += static_cast<double>(values[i + lane]);
+    for (std::size_t lane = 0; lane < 8; ++lane)
+      sums[lane] += static_cast<double>(values[i + lane]);
   }
   for (; i < values.size(); ++i) sums[0] += static_cast<double>(values[i]);
   return std::all_of(std::begin(sums), std::end(sums), [](double s) { return std::isfinite(s); });
@@ -46,7 +47,8 @@ std::vector<Candidate> top_candidates(std::span<const float> logits, std::size_t
     std::sort(top.begin(), top.end(), before);
     return top;
   }
-  // A heap whose front is the last of the ranking so far. Ids ascend, so an equal logit never enters.
+  // A heap whose front is the last of the ranking so far. Ids ascend, so an equal logit never
+  // enters.
   top.reserve(n + 1);
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (top.size() == n && !(logits[i] > top.front().logit)) continue;
@@ -93,23 +95,25 @@ Result<GeneratedToken> Sampler::sample(std::span<float> logits, std::size_t posi
   return token;
 }
 
-// logit -= count * frequency_penalty + (count > 0) * presence_penalty, then the bias, as OpenAI's API
-// reference defines them. Counts are of generated tokens.
+// logit -= count * frequency_penalty + (count > 0) * presence_penalty, then the bias, as OpenAI's
+// API reference defines them. Counts are of generated tokens.
 void Sampler::adjust(std::span<float> logits) const {
   for (const auto& [id, count] : generated_) {
     float& logit = logits[static_cast<std::size_t>(id)];
-    logit = logit - static_cast<float>(count) * params_.frequency_penalty - params_.presence_penalty;
+    logit =
+        logit - static_cast<float>(count) * params_.frequency_penalty - params_.presence_penalty;
   }
   for (const auto& [id, bias] : params_.logit_bias) logits[static_cast<std::size_t>(id)] += bias;
 }
 
-// p[i] = exp(log_softmax(logits / temperature)[i]). Top-k keeps the first k of the ranking; top-p then
-// the shortest prefix of those with at least top_p of their mass; min-p then those with p of at least
-// min_p times the first one's. Each keeps a prefix of the ranking, so one walk along it does all. The
-// draw takes the first token whose cumulative mass, summed along the ranking in double, exceeds
-// u times the mass kept; the mass of the whole vocabulary is 1.
+// p[i] = exp(log_softmax(logits / temperature)[i]). Top-k keeps the first k of the ranking; top-p
+// then the shortest prefix of those with at least top_p of their mass; min-p then those with p of
+// at least min_p times the first one's. Each keeps a prefix of the ranking, so one walk along it
+// does all. The draw takes the first token whose cumulative mass, summed along the ranking in
+// double, exceeds u times the mass kept; the mass of the whole vocabulary is 1.
 TokenId Sampler::draw(std::span<const float> logits, std::size_t position) {
-  // The largest logit is moved to 0 first, so that a tiny temperature cannot overflow; e^-1000 is 0.
+  // The largest logit is moved to 0 first, so that a tiny temperature cannot overflow; e^-1000 is
+  // 0.
   const float largest = *std::max_element(logits.begin(), logits.end());
   scaled_.resize(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -130,8 +134,8 @@ TokenId Sampler::draw(std::span<const float> logits, std::size_t position) {
   }
 }
 
-// The draw among the first candidates of the ranking, of which `all` says whether more could follow.
-// None if the answer lies beyond them.
+// The draw among the first candidates of the ranking, of which `all` says whether more could
+// follow. None if the answer lies beyond them.
 std::optional<TokenId> Sampler::walk(const std::vector<Candidate>& candidates, bool all,
                                      double u) const {
   const auto probability = [this](const Candidate& c) {

@@ -1,7 +1,7 @@
 // From one row of logits to one token.
 //
-// The token is a pure function of the logits, the sampling parameters, the tokens generated before it
-// and its position. Order: penalties, logit bias, temperature, top-k, top-p, min-p, draw.
+// The token is a pure function of the logits, the sampling parameters, the tokens generated before
+// it and its position. Order: penalties, logit bias, temperature, top-k, top-p, min-p, draw.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ std::vector<Candidate> top_candidates(std::span<const float> logits, std::size_t
 // One generation. Not thread-safe; different samplers may run at the same time.
 class Sampler {
  public:
-  // Precondition: the parameters passed check_request(). At least two alternatives are computed for the
-  // margin, and `top_logprobs` are reported; the choice of the token does not depend on it.
+  // Precondition: the parameters passed check_request(). At least two alternatives are computed for
+  // the margin, and `top_logprobs` are reported; the choice of the token does not depend on it.
   Sampler(SamplingParams params, int top_logprobs);
 
-  // Chooses the token at `position` (0 is the prompt's first token) and counts it for the penalties.
-  // Overwrites `logits`. Errors: bad_model_file if a logit is not finite.
+  // Chooses the token at `position` (0 is the prompt's first token) and counts it for the
+  // penalties. Overwrites `logits`. Errors: bad_model_file if a logit is not finite.
   Result<GeneratedToken> sample(std::span<float> logits, std::size_t position);
 
  private:

@@ -23,13 +23,13 @@ struct SchedulerOptions {
 };
 
 // submit() and cancel() are messages to the thread and safe from any other; everything else is the
-// thread's alone. A step runs one forward pass: the next token of every sequence that has its prompt
-// behind it, and a chunk of prompts. Requests are admitted in the order in which they came, each with
-// pages for all the tokens it may reach, so one that runs never lacks memory.
+// thread's alone. A step runs one forward pass: the next token of every sequence that has its
+// prompt behind it, and a chunk of prompts. Requests are admitted in the order in which they came,
+// each with pages for all the tokens it may reach, so one that runs never lacks memory.
 class Scheduler {
  public:
-  // `model` can take max_batch + prefill_chunk rows with max_batch rows of logits; `pool` has pages for
-  // at least one sequence of `context` tokens.
+  // `model` can take max_batch + prefill_chunk rows with max_batch rows of logits; `pool` has pages
+  // for at least one sequence of `context` tokens.
   Scheduler(std::unique_ptr<Llama> model, std::unique_ptr<KvPool> pool, Vocabulary vocabulary,
             SchedulerOptions options);
   // Ends what still waits or runs with Error cancelled.

@@ -19,7 +19,8 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  // Adds the length (8 bytes, little-endian) before the bytes, so that no two lists of parts collide.
+  // Adds the length (8 bytes, little-endian) before the bytes, so that no two lists of parts
+  // collide.
   void update_part(std::string_view part);
   // The digest in lower-case hex.
   std::string finish();

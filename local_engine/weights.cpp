@@ -12,14 +12,22 @@ using kernels::DType;
 
 std::optional<DType> dtype_of(std::uint32_t gguf_type) {
   switch (gguf_type) {
-    case 0: return DType::f32;
-    case 1: return DType::f16;
-    case 2: return DType::q4_0;
-    case 3: return DType::q4_1;
-    case 8: return DType::q8_0;
-    case 14: return DType::q6_k;
-    case 30: return DType::bf16;
-    default: return std::nullopt;
+    case 0:
+      return DType::f32;
+    case 1:
+      return DType::f16;
+    case 2:
+      return DType::q4_0;
+    case 3:
+      return DType::q4_1;
+    case 8:
+      return DType::q8_0;
+    case 14:
+      return DType::q6_k;
+    case 30:
+      return DType::bf16;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -66,12 +74,13 @@ class Loader {
     if (!error_) error_ = Error{code, std::move(message)};
   }
 
-  // A tensor that nothing asked for would be ignored, and the answers would be wrong without a word.
+  // A tensor that nothing asked for would be ignored, and the answers would be wrong without a
+  // word.
   void check_all_used() {
     for (const GgufTensor& tensor : file_.header().tensors) {
       if (!used_.contains(tensor.name)) {
-        stop(ErrorCode::unsupported, "tensor \"" + tensor.name +
-                                         "\" has no place in the llama architecture implemented");
+        stop(ErrorCode::unsupported,
+             "tensor \"" + tensor.name + "\" has no place in the llama architecture implemented");
         return;
       }
     }
@@ -99,8 +108,9 @@ class Loader {
     }
     const auto type = dtype_of(tensor->type);
     if (!type) {
-      stop(ErrorCode::unsupported, "tensor \"" + name + "\" is " + tensor->type_name() +
-                                       "; F32, F16, BF16, Q8_0, Q4_0, Q4_1 and Q6_K are implemented");
+      stop(ErrorCode::unsupported,
+           "tensor \"" + name + "\" is " + tensor->type_name() +
+               "; F32, F16, BF16, Q8_0, Q4_0, Q4_1 and Q6_K are implemented");
       return std::nullopt;
     }
     return Found{*type, file_.data(*tensor)};
@@ -163,8 +173,8 @@ Result<Weights> load_weights(const GgufFile& file, const ModelConfig& config) {
   }
   weights.output_norm = from.vector("output_norm.weight", config.hidden);
   const bool tied = !from.has("output.weight");
-  weights.head = from.matrix(tied ? "token_embd.weight" : "output.weight", config.vocabulary,
-                             config.hidden);
+  weights.head =
+      from.matrix(tied ? "token_embd.weight" : "output.weight", config.vocabulary, config.hidden);
   load_rope_factors(from, config, weights);
   from.check_all_used();
   if (!from.ok()) return tl::make_unexpected(from.error());

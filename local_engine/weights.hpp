@@ -30,15 +30,16 @@ struct EmbeddingTable {
 struct Weights {
   EmbeddingTable embedding;
   std::vector<LayerWeights> layers;
-  std::vector<float> output_norm;  // [hidden]
-  kernels::PackedMatrix head;      // [vocabulary, hidden]; packed from the embedding where tied
-  std::vector<float> rope_factors; // empty or [rotary_dim / 2]
-  std::size_t parameters = 0;      // weights in the file
-  std::string dtypes;              // "f32:61,q4_1:210,q8_0:1": tensors per type, by name
+  std::vector<float> output_norm;   // [hidden]
+  kernels::PackedMatrix head;       // [vocabulary, hidden]; packed from the embedding where tied
+  std::vector<float> rope_factors;  // empty or [rotary_dim / 2]
+  std::size_t parameters = 0;       // weights in the file
+  std::string dtypes;               // "f32:61,q4_1:210,q8_0:1": tensors per type, by name
 };
 
-// Errors: bad_model_file for a missing tensor or a shape that contradicts `config`; unsupported for a
-// tensor type without a kernel or a tensor that the architecture does not use (a bias, an expert).
+// Errors: bad_model_file for a missing tensor or a shape that contradicts `config`; unsupported for
+// a tensor type without a kernel or a tensor that the architecture does not use (a bias, an
+// expert).
 Result<Weights> load_weights(const GgufFile& file, const ModelConfig& config);
 
 }  // namespace fixpoint::engine

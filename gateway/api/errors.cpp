@@ -49,7 +49,7 @@ ApiError engine_error(const engine::Error& error, std::string_view param) {
   switch (error.code) {
     case engine::ErrorCode::bad_request:
     case engine::ErrorCode::unsupported:
-      return bad_request(error.message, std::string(param));
+      return bad_request(error.message, error.field.empty() ? std::string(param) : error.field);
     case engine::ErrorCode::context_exceeded:
       return bad_request(error.message, std::string(param), "context_length_exceeded");
     case engine::ErrorCode::overloaded: {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "gateway/admin.hpp"
 #include "gateway/api/errors.hpp"
 #include "gateway/api/generate.hpp"
 #include "gateway/api/job.hpp"
@@ -63,6 +64,8 @@ Response ready(const Gateway& gateway) {
   return json_response(is_ready ? 200 : 503, {{"status", is_ready ? "ready" : "loading models"}});
 }
 
+constexpr const char* kPurgePath = "/admin/cache/purge";
+
 struct Target {
   std::string name;  // label of metrics and access log
   bool is_generation = false;
@@ -73,6 +76,7 @@ Target target_of(const std::string& path) {
   if (path == "/v1/chat/completions") return {"chat.completions", true, Endpoint::chat_completions};
   if (path == "/v1/completions") return {"completions", true, Endpoint::completions};
   if (path == "/v1/models" || path.starts_with("/v1/models/")) return {"models"};
+  if (path == kPurgePath) return {"admin"};
   if (path == "/healthz" || path == "/readyz" || path == "/metrics") return {path.substr(1)};
   return {"other"};
 }
@@ -92,6 +96,19 @@ Response not_ready() {
   return to_response(error);
 }
 
+Task<Response> answer_admin(Gateway& gateway, const Request& request) {
+  if (!admin_allowed(gateway, request)) {
+    co_return to_response(
+        api_error(401, "invalid_request_error", "invalid_admin_token",
+                  "Admin paths need the token that the gateway wrote beside its cache"));
+  }
+  if (request.method != "POST") co_return method_not_allowed("POST");
+  const auto removed = co_await admin_purge(gateway, request);
+  if (!removed) co_return to_response(removed.error());
+  const ordered_json body = {{"removed", *removed}};
+  co_return json_response(200, body);
+}
+
 Task<int> dispatch(Gateway& gateway, const Target& target, const Request& request,
                    ResponseWriter& writer, const std::string& request_id) {
   Response response;
@@ -102,6 +119,8 @@ Task<int> dispatch(Gateway& gateway, const Target& target, const Request& reques
       co_return status;
     }
     response = is_ready ? method_not_allowed("POST") : not_ready();
+  } else if (target.name == "admin") {
+    response = co_await answer_admin(gateway, request);
   } else if (target.name == "other") {
     response = to_response(api_error(404, "invalid_request_error", "unknown_url",
                                      "Unknown path: " + request.method + " " + request.path));

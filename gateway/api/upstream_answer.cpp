@@ -195,7 +195,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
       }
     }
     if (!done_seen_) {
-      const Error error{ErrorCode::closed, "the stream ended before its [DONE]"};
+      const Error error{ErrorCode::closed, "the stream ended without its end marker"};
       fail(upstream_error(error, call_.upstream));
       co_return;
     }

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "cache/store.hpp"
+#include "gateway/admin.hpp"
 #include "gateway/cli/output.hpp"
 #include "gateway/cli/times.hpp"
 #include "gateway/safe_text.hpp"
@@ -19,6 +20,19 @@ Result<std::unique_ptr<Store>> open_cache(const std::string& path, bool read_onl
   options.path = path;
   options.read_only = read_only;
   return open_sqlite_store(options);
+}
+
+// A running gateway is the cache's only writer: then it does the work.
+Result<std::uint64_t> purge(const std::string& path, const PurgeFilter& filter) {
+  const auto store = open_cache(path, false);
+  if (store) return (*store)->purge(filter);
+  if (store.error().code == ErrorCode::not_found)
+    return fail(store.error().code, store.error().message);
+  auto removed = purge_through_gateway(path, filter);
+  if (!removed && removed.error().code == ErrorCode::not_found) {
+    return fail(store.error().code, store.error().message);
+  }
+  return removed;
 }
 
 std::string time_or_dash(std::int64_t ms) {
@@ -109,9 +123,7 @@ int cache_purge(const Session& session, const PurgeArguments& arguments) {
   }
   const auto config = load_for_tool(session);
   if (!config) return kExitUsage;
-  const auto store = open_cache(config->cache.path, false);
-  if (!store) return report_failure(session, store.error());
-  const auto removed = (*store)->purge(filter);
+  const auto removed = purge(config->cache.path, filter);
   if (!removed) return report_failure(session, removed.error());
   if (session.json) {
     write_json(session, {{"removed", *removed}});

@@ -23,11 +23,17 @@ Cores::Cores(std::size_t count) : impl_(std::make_unique<Impl>()) {
   for (std::size_t i = 0; i < count; ++i) impl_->cores.push_back(std::make_unique<Impl::Core>());
 }
 
-Cores::~Cores() { stop(); }
+Cores::~Cores() {
+  stop();
+}
 
-std::size_t Cores::size() const { return impl_->cores.size(); }
+std::size_t Cores::size() const {
+  return impl_->cores.size();
+}
 
-net::io_context& Cores::context(std::size_t core) { return impl_->cores.at(core)->context; }
+net::io_context& Cores::context(std::size_t core) {
+  return impl_->cores.at(core)->context;
+}
 
 void Cores::start() {
   for (std::size_t i = 0; i < size(); ++i) {

@@ -12,7 +12,9 @@ constexpr std::chrono::milliseconds kTick{100};
 // 102 s per turn: nearly every timeout of the gateway fires within its first turn.
 constexpr long long kSlots = 1024;
 
-long long tick_of(Clock::time_point time) { return time.time_since_epoch() / kTick; }
+long long tick_of(Clock::time_point time) {
+  return time.time_since_epoch() / kTick;
+}
 
 }  // namespace
 
@@ -119,10 +121,16 @@ Deadline::Deadline(net::io_context& context, std::function<void()> on_expire)
   entry_.owner = this;
 }
 
-Deadline::~Deadline() { cancel(); }
+Deadline::~Deadline() {
+  cancel();
+}
 
-void Deadline::expire_after(std::chrono::milliseconds time) { wheel_.arm(entry_, time); }
+void Deadline::expire_after(std::chrono::milliseconds time) {
+  wheel_.arm(entry_, time);
+}
 
-void Deadline::cancel() { wheel_.disarm(entry_); }
+void Deadline::cancel() {
+  wheel_.disarm(entry_);
+}
 
 }  // namespace fixpoint

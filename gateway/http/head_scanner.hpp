@@ -15,7 +15,7 @@ class HeadScanner {
   // The size of the head including its blank line, or 0: not complete. Errors: protocol, for a line
   // that ends in a bare LF and for a line that begins with white space (a folded field).
   Result<std::size_t> scan(std::string_view bytes);
-  std::size_t lines() const { return lines_; }               // complete ones, start line included
+  std::size_t lines() const { return lines_; }                 // complete ones, start line included
   std::size_t first_line_size() const { return first_line_; }  // 0: not complete yet
 
  private:

@@ -12,7 +12,7 @@ namespace http = boost::beast::http;
 // A body grows as its bytes arrive: a Content-Length alone reserves no more than this.
 constexpr std::size_t kFirstReserve = 64 * 1024;
 
-constexpr std::array<std::string_view, 7> kMethods = {"GET", "HEAD",   "POST",   "PUT",
+constexpr std::array<std::string_view, 7> kMethods = {"GET",   "HEAD",   "POST",   "PUT",
                                                       "PATCH", "DELETE", "OPTIONS"};
 
 std::optional<RequestError> bad(std::string message) {
@@ -60,9 +60,9 @@ std::optional<RequestError> RequestParser::put_body(std::string_view bytes, std:
 
 RequestError RequestParser::refuse(const error_code& ec, std::string_view head) const {
   if (ec == http::error::body_limit) {
-    return {413, "request_too_large",
-            "the request body exceeds the limit of " + std::to_string(limits_.body_bytes) +
-                " bytes"};
+    return {
+        413, "request_too_large",
+        "the request body exceeds the limit of " + std::to_string(limits_.body_bytes) + " bytes"};
   }
   if (ec == http::error::bad_version) {
     const std::string_view line = head.substr(0, head.find('\r'));
@@ -103,7 +103,8 @@ std::optional<RequestError> RequestParser::check_head() {
   return check_target();
 }
 
-// RFC 9112, section 6: anything about the length that two readers could take differently is refused.
+// RFC 9112, section 6: anything about the length that two readers could take differently is
+// refused.
 std::optional<RequestError> RequestParser::check_framing() const {
   const std::size_t encodings = request_.headers.count("Transfer-Encoding");
   const std::size_t lengths = request_.headers.count("Content-Length");

@@ -25,15 +25,17 @@ struct RequestLimits {
   std::size_t chunk_line_bytes = 16 * 1024;  // a chunk's size and extensions; the whole trailer
 };
 
-// Parses one request into `request`; single use, as Beast's parsers are. The head must be handed over
-// complete (HeadScanner), the body in any pieces. Trailer fields are checked for syntax and dropped.
+// Parses one request into `request`; single use, as Beast's parsers are. The head must be handed
+// over complete (HeadScanner), the body in any pieces. Trailer fields are checked for syntax and
+// dropped.
 class RequestParser : private boost::beast::http::basic_parser<true> {
  public:
   RequestParser(Request& request, const RequestLimits& limits);
 
   // `head` ends with its blank line.
   std::optional<RequestError> put_head(std::string_view head);
-  // Takes bytes of the body and sets `used`. Bytes that are not used must be offered again with more.
+  // Takes bytes of the body and sets `used`. Bytes that are not used must be offered again with
+  // more.
   std::optional<RequestError> put_body(std::string_view bytes, std::size_t& used);
 
   bool done() const { return is_done(); }

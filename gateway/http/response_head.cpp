@@ -29,13 +29,18 @@ void append_status_line(std::string& out, int status) {
 
 bool is_framing(std::string_view name) {
   switch (name.size()) {
-    case 4: return equal_ignoring_case(name, "Date");
-    case 6: return equal_ignoring_case(name, "Server");
-    case 10: return equal_ignoring_case(name, "Connection") ||
-                    equal_ignoring_case(name, "Keep-Alive");
-    case 14: return equal_ignoring_case(name, "Content-Length");
-    case 17: return equal_ignoring_case(name, "Transfer-Encoding");
-    default: return false;
+    case 4:
+      return equal_ignoring_case(name, "Date");
+    case 6:
+      return equal_ignoring_case(name, "Server");
+    case 10:
+      return equal_ignoring_case(name, "Connection") || equal_ignoring_case(name, "Keep-Alive");
+    case 14:
+      return equal_ignoring_case(name, "Content-Length");
+    case 17:
+      return equal_ignoring_case(name, "Transfer-Encoding");
+    default:
+      return false;
   }
 }
 

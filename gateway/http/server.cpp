@@ -18,7 +18,8 @@ using std::chrono::milliseconds;
 // max_connections is reached: those waiting stay in the kernel's queue.
 constexpr milliseconds kAcceptPause{50};
 constexpr int kBacklog = 4096;  // cut by the system to net.core.somaxconn
-// A connection that was cut ends within a turn of its core's loop; more means a handler that blocks.
+// A connection that was cut ends within a turn of its core's loop; more means a handler that
+// blocks.
 constexpr milliseconds kCutGrace{2000};
 
 }  // namespace
@@ -123,9 +124,13 @@ Server::Server(Cores& cores, ServerOptions options, Handler handler)
   }
 }
 
-Server::~Server() { drain(milliseconds(0)); }
+Server::~Server() {
+  drain(milliseconds(0));
+}
 
-std::uint16_t Server::port() const { return impl_->port; }
+std::uint16_t Server::port() const {
+  return impl_->port;
+}
 
 void Server::start() {
   if (impl_->started.exchange(true)) return;
@@ -153,6 +158,8 @@ void Server::drain(milliseconds deadline) {
   impl_->wait_for_none(kCutGrace);
 }
 
-std::size_t Server::connections() const { return impl_->connections->load(); }
+std::size_t Server::connections() const {
+  return impl_->connections->load();
+}
 
 }  // namespace fixpoint

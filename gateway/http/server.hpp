@@ -29,8 +29,8 @@ class Cores {
   std::unique_ptr<Impl> impl_;
 };
 
-// Sends one response on a connection. Used by one coroutine, on the connection's core. After an error
-// (the client is gone) every further call returns that error.
+// Sends one response on a connection. Used by one coroutine, on the connection's core. After an
+// error (the client is gone) every further call returns that error.
 class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
@@ -41,24 +41,29 @@ class ResponseWriter {
   virtual Task<Result<void>> begin(const Response& head) = 0;
   virtual Task<Result<void>> write(std::string_view bytes) = 0;
   virtual Task<Result<void>> finish() = 0;
-  // Closes the connection without a proper end, so that the client sees that the body is incomplete.
+  // Closes the connection without a proper end, so that the client sees that the body is
+  // incomplete.
   virtual void abort() = 0;
   virtual bool started() const = 0;  // a head went out
 };
 
-// Runs on the connection's core. When the client goes away before the handler is done, the handler is
-// cancelled (terminal cancellation of the coroutine; pending operations end with operation_aborted).
-// A handler that throws or returns without a response gives the client a 500.
+// Runs on the connection's core. When the client goes away before the handler is done (noticed
+// within 200 ms; a client that half-closes counts as gone), the handler is cancelled: terminal
+// cancellation of the coroutine, its pending operation ends with operation_aborted and every later
+// co_await throws boost::system::system_error(operation_aborted). Let that exception pass; clean up
+// in destructors. A handler that throws or returns without a response gives the client a 500; one
+// that returns in the middle of a streamed response cuts the connection. The server answers OPTIONS
+// itself.
 using Handler = std::function<Task<void>(const Request& request, ResponseWriter& writer)>;
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;                          // 0: the system picks
+  std::uint16_t port = 0;  // 0: the system picks
   std::size_t max_header_bytes = 16 * 1024;
-  std::size_t max_body_bytes = 16 * 1024 * 1024;   // beyond: 413
-  std::size_t max_connections = 16384;             // beyond: accept waits
+  std::size_t max_body_bytes = 16 * 1024 * 1024;  // beyond: 413
+  std::size_t max_connections = 16384;            // beyond: accept waits
   std::chrono::milliseconds header_timeout{10000};
-  std::chrono::milliseconds body_timeout{60000};   // between bytes
+  std::chrono::milliseconds body_timeout{60000};  // between bytes
   std::chrono::milliseconds idle_timeout{75000};
   std::chrono::milliseconds write_timeout{60000};  // a client that takes nothing for so long is cut
 };

@@ -71,7 +71,9 @@ void SseParser::field(std::string_view line) {
   }
 }
 
-bool SseParser::mid_event() const { return pending_ > 0; }
+bool SseParser::mid_event() const {
+  return pending_ > 0;
+}
 
 void append_sse(std::string& out, std::string_view data, std::string_view event) {
   if (!event.empty()) {

@@ -16,8 +16,8 @@ struct SseEvent {
   std::string data;   // lines joined by LF
 };
 
-// Feeds on bytes split anywhere; LF, CRLF and CR end lines; a leading BOM and comments are skipped; an
-// event without data is dropped; an unfinished event at the end of the stream is dropped, as the
+// Feeds on bytes split anywhere; LF, CRLF and CR end lines; a leading BOM and comments are skipped;
+// an event without data is dropped; an unfinished event at the end of the stream is dropped, as the
 // specification says.
 class SseParser {
  public:

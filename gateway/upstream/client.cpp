@@ -48,9 +48,9 @@ bool is_own(std::string_view name) {
 }
 
 bool is_token(std::string_view text) {
-  return !text.empty() &&
-         text.find_first_not_of("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos;
+  return !text.empty() && text.find_first_not_of(
+                              "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos;
 }
 
 bool has_control(std::string_view text) {
@@ -219,13 +219,13 @@ Task<Result<void>> UpstreamClient::Impl::open(Lease& lease) {
 // Sends the request on the lease's connection and reads the head of the response.
 Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::string& head,
                                                                   const UpstreamRequest& request) {
-  const UpstreamOptions& options = lease.impl().options;
+  const UpstreamOptions& settings = lease.impl().options;
   const bool no_body = request.method == "HEAD";
   const std::string_view body = request.body ? std::string_view(*request.body) : "";
   const Result<void> written =
-      co_await lease.connection->write(head, body, options.between_bytes_timeout);
+      co_await lease.connection->write(head, body, settings.between_bytes_timeout);
   if (!written && written.error().code == ErrorCode::timeout) co_return written;
-  const milliseconds first_byte = written ? options.first_byte_timeout : kEarlyResponse;
+  const milliseconds first_byte = written ? settings.first_byte_timeout : kEarlyResponse;
   const Result<void> answered = co_await read_head(no_body, first_byte);
   if (!answered && !written && !saw_bytes) co_return written;
   reusable_ = written.has_value();
@@ -234,7 +234,7 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::str
 
 Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
                                                                    milliseconds first_byte) {
-  const UpstreamOptions& options = lease.impl().options;
+  const UpstreamOptions& settings = lease.impl().options;
   UpstreamConnection& connection = *lease.connection;
   milliseconds timeout = first_byte;
   for (int interim = 0; interim <= kMaxInterim; ++interim) {
@@ -259,10 +259,10 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
         co_return fail(ErrorCode::closed, "the upstream closed before its response");
       }
       saw_bytes = true;
-      timeout = options.between_bytes_timeout;
+      timeout = settings.between_bytes_timeout;
     }
     headers_ = Headers{};
-    parser_.emplace(headers_, no_body, options.max_response_bytes);
+    parser_.emplace(headers_, no_body, settings.max_response_bytes);
     const Result<void> parsed = parser_->put_head(connection.unread().substr(0, size));
     connection.consume(size);
     if (!parsed) co_return parsed;
@@ -273,8 +273,8 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
     // After a 1xx the real answer may take as long as a first byte.
     timeout = first_byte;
   }
-  co_return fail(ErrorCode::protocol, "the upstream sent more than " +
-                                          std::to_string(kMaxInterim) + " interim responses");
+  co_return fail(ErrorCode::protocol, "the upstream sent more than " + std::to_string(kMaxInterim) +
+                                          " interim responses");
 }
 
 // Decodes what has arrived into piece_.
@@ -335,7 +335,9 @@ UpstreamClient::~UpstreamClient() {
   impl_->idle.clear();
 }
 
-const UpstreamOptions& UpstreamClient::options() const { return impl_->options; }
+const UpstreamOptions& UpstreamClient::options() const {
+  return impl_->options;
+}
 
 Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
     const UpstreamRequest& request) {
@@ -345,8 +347,7 @@ Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
   const std::string& text = *head;
   for (bool fresh = false;; fresh = true) {
     if (impl->leased >= impl->options.max_connections) {
-      co_return fail(ErrorCode::overloaded, "upstream " + impl->peer +
-                                                " has max_connections of " +
+      co_return fail(ErrorCode::overloaded, "upstream " + impl->peer + " has max_connections of " +
                                                 std::to_string(impl->options.max_connections) +
                                                 " in use");
     }
@@ -365,8 +366,7 @@ Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
       co_return std::move(result);
     }
     // The peer closed an idle connection just as it was used again.
-    const bool stale =
-        reused && answered.error().code == ErrorCode::closed && !response->saw_bytes;
+    const bool stale = reused && answered.error().code == ErrorCode::closed && !response->saw_bytes;
     if (!stale) co_return tl::make_unexpected(answered.error());
   }
 }

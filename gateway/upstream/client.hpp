@@ -15,17 +15,17 @@ struct Url {
   std::string scheme;  // http or https
   std::string host;    // without brackets
   std::uint16_t port = 0;
-  std::string path;    // without a trailing slash; may be empty
+  std::string path;  // without a trailing slash; may be empty
 };
 // Errors: invalid (other schemes, user info, query, fragment).
 Result<Url> parse_url(std::string_view text);
 
 struct UpstreamOptions {
   std::string base_url;
-  std::string ca_file;                              // empty: the system's
+  std::string ca_file;  // empty: the system's
   bool verify_tls = true;
-  std::size_t max_idle_connections = 64;            // per core
-  std::size_t max_connections = 512;                // per core; beyond: overloaded
+  std::size_t max_idle_connections = 64;  // per core
+  std::size_t max_connections = 512;      // per core; beyond: overloaded
   std::chrono::milliseconds idle_ttl{30000};
   std::chrono::milliseconds connect_timeout{5000};  // resolve + connect + TLS handshake
   std::chrono::milliseconds first_byte_timeout{300000};
@@ -35,34 +35,37 @@ struct UpstreamOptions {
 
 struct UpstreamRequest {
   std::string method = "POST";
-  std::string path;     // appended to the base URL's path
-  Headers headers;      // end-to-end fields; Host, framing and hop-by-hop ones are the client's own
+  std::string path;  // appended to the base URL's path
+  Headers headers;   // end-to-end fields; Host, framing and hop-by-hop ones are the client's own
   std::shared_ptr<const std::string> body;
 };
 
-// A response whose head has arrived. The connection returns to the pool when the body was read to its
-// end; destroying it earlier closes the connection.
+// A response whose head has arrived. The connection returns to the pool when the body was read to
+// its end; destroying it earlier closes the connection.
 class UpstreamResponse {
  public:
   virtual ~UpstreamResponse() = default;
   virtual int status() const = 0;
   virtual const Headers& headers() const = 0;  // hop-by-hop fields removed
-  // The next bytes of the body, never empty before the end; empty: the body is complete. The view is
-  // valid until the next call. Errors: timeout, protocol or closed (cut before its end), overloaded (too large).
+  // The next bytes of the body, never empty before the end; empty: the body is complete. The view
+  // is valid until the next call. Errors: timeout, protocol or closed (cut before its end),
+  // overloaded (too large).
   virtual Task<Result<std::string_view>> read_some() = 0;
 };
 
-// Per core: not thread-safe, used on its io_context only.
+// Per core: not thread-safe, used on its io_context only, and destroyed before it. While idle
+// connections wait (at most idle_ttl) the context's run() does not return; destroying the client
+// closes them. A response may outlive its client.
 class UpstreamClient {
  public:
-  // Throws std::runtime_error for a bad base_url or CA file (start-up). The TLS context is made once
-  // per policy and shared: see TlsPolicy in tls.hpp.
+  // Throws std::runtime_error for a bad base_url or CA file (start-up). The TLS context is made
+  // once per policy and shared: see TlsPolicy in tls.hpp.
   UpstreamClient(net::io_context& context, UpstreamOptions options);
   ~UpstreamClient();
 
-  // Sends the request and reads the response's head. Retries once, on a fresh connection, only when a
-  // reused connection failed before any response byte. Cancellation closes the connection.
-  // Errors: unreachable, timeout, protocol, closed, overloaded.
+  // Sends the request, which must live until then, and reads the response's head. Retries once, on
+  // a fresh connection, only when a reused connection failed before any response byte. Cancellation
+  // closes the connection. Errors: unreachable, timeout, protocol, closed, overloaded.
   Task<Result<std::unique_ptr<UpstreamResponse>>> send(const UpstreamRequest& request);
   // Reads the whole body. Errors as read_some().
   static Task<Result<std::string>> read_all(UpstreamResponse& response);

@@ -81,14 +81,13 @@ Task<Result<void>> UpstreamConnection::handshake(Clock::time_point deadline) {
   if (!prepared) co_return prepared;
   arm(until(deadline));
   error_code ec;
-  co_await tls_->async_handshake(net::ssl::stream_base::client,
-                                 net::redirect_error(use_task, ec));
+  co_await tls_->async_handshake(net::ssl::stream_base::client, net::redirect_error(use_task, ec));
   deadline_.cancel();
   if (!ec) co_return Result<void>();
   if (timed_out_) co_return failure("the TLS handshake with", ec);
   const long verified = SSL_get_verify_result(tls_->native_handle());
-  const std::string why = verified != X509_V_OK ? X509_verify_cert_error_string(verified)
-                                                : ec.message();
+  const std::string why =
+      verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ec.message();
   co_return fail(ErrorCode::unreachable, "TLS to " + peer_ + " failed: " + why);
 }
 

@@ -32,8 +32,8 @@ class UpstreamConnection {
   // The timeout starts again with each piece that the peer takes. Errors: timeout, closed.
   Task<Result<void>> write(std::string_view head, std::string_view body,
                            std::chrono::milliseconds timeout);
-  // Appends to unread(). False: the peer closed its side properly (for TLS: said so). Errors: timeout,
-  // closed.
+  // Appends to unread(). False: the peer closed its side properly (for TLS: said so). Errors:
+  // timeout, closed.
   Task<Result<bool>> read(std::chrono::milliseconds timeout);
 
   std::string_view unread() const;

@@ -11,7 +11,10 @@ constexpr std::chrono::seconds kTimeToLive{60};
 
 struct Resolver::State {
   State(net::io_context& context, std::string h, std::uint16_t p)
-      : resolver(context.get_executor()), done(context.get_executor()), host(std::move(h)), port(p) {}
+      : resolver(context.get_executor()),
+        done(context.get_executor()),
+        host(std::move(h)),
+        port(p) {}
 
   net::ip::basic_resolver<tcp, Executor> resolver;
   Timer done;  // never fires by itself: cancelled when the look-up ends
@@ -41,18 +44,19 @@ void Resolver::look_up(const std::shared_ptr<State>& state) {
   state->failure.clear();
   state->done.expires_at(Clock::time_point::max());
   const auto flags = net::ip::resolver_base::numeric_service;
-  state->resolver.async_resolve(
-      state->host, std::to_string(state->port), flags, [state](error_code ec, auto results) {
-        state->running = false;
-        if (ec) {
-          state->failure = ec.message();
-        } else {
-          state->endpoints.clear();
-          for (const auto& entry : results) state->endpoints.push_back(entry.endpoint());
-          state->good_until = Clock::now() + kTimeToLive;
-        }
-        state->done.cancel();
-      });
+  state->resolver.async_resolve(state->host, std::to_string(state->port), flags,
+                                [state](error_code ec, auto results) {
+                                  state->running = false;
+                                  if (ec) {
+                                    state->failure = ec.message();
+                                  } else {
+                                    state->endpoints.clear();
+                                    for (const auto& entry : results)
+                                      state->endpoints.push_back(entry.endpoint());
+                                    state->good_until = Clock::now() + kTimeToLive;
+                                  }
+                                  state->done.cancel();
+                                });
 }
 
 Task<Result<std::vector<tcp::endpoint>>> Resolver::resolve(Clock::time_point deadline) {

@@ -10,8 +10,9 @@
 
 namespace fixpoint {
 
-// One name on one core. A look-up runs in Asio's helper thread and cannot be interrupted; callers wait
-// beside it, so their own deadline and cancellation hold, and callers at the same time share it.
+// One name on one core. A look-up runs in Asio's helper thread and cannot be interrupted; callers
+// wait beside it, so their own deadline and cancellation hold, and callers at the same time share
+// it.
 class Resolver {
  public:
   Resolver(net::io_context& context, std::string host, std::uint16_t port);

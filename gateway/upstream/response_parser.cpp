@@ -13,8 +13,9 @@ namespace http = boost::beast::http;
 constexpr std::size_t kMaxFields = 256;
 
 constexpr std::array<std::string_view, 9> kHopByHop = {
-    "Connection", "Keep-Alive",        "Proxy-Connection",   "Proxy-Authenticate", "TE",
-    "Trailer",    "Transfer-Encoding", "Proxy-Authorization", "Upgrade"};
+    "Connection", "Keep-Alive", "Proxy-Connection",  "Proxy-Authenticate",
+    "TE",         "Trailer",    "Transfer-Encoding", "Proxy-Authorization",
+    "Upgrade"};
 
 tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::protocol, "the upstream's response " + std::move(message));

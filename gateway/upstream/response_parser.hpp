@@ -26,8 +26,8 @@ class ResponseParser : private boost::beast::http::basic_parser<false> {
 
   // Errors: protocol, overloaded.
   Result<void> put_head(std::string_view head);
-  // Appends what it decodes to `body` and returns the bytes used; those not used must be offered again
-  // with more. Errors: protocol, overloaded.
+  // Appends what it decodes to `body` and returns the bytes used; those not used must be offered
+  // again with more. Errors: protocol, overloaded.
   Result<std::size_t> put_body(std::string_view bytes, std::string& body);
   // The peer closed its side properly. Errors: closed, unless only that ends the body.
   Result<void> put_end();

@@ -88,8 +88,7 @@ void TlsPolicy::mark_closed(TlsStream& stream) {
 
 // Called by OpenSSL while a stream reads; with TLS 1.3 after the handshake, once per ticket.
 int TlsPolicy::on_new_session(SSL* ssl, SSL_SESSION* session) {
-  auto* policy =
-      static_cast<TlsPolicy*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), policy_slot()));
+  auto* policy = static_cast<TlsPolicy*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), policy_slot()));
   const auto* peer = static_cast<const std::string*>(SSL_get_ex_data(ssl, peer_slot()));
   if (policy == nullptr || peer == nullptr) return 0;
   policy->store(*peer, Session(session));

@@ -31,8 +31,8 @@ class TlsPolicy {
   // Before the handshake: server name, verification of the host's name, a session to resume. `peer`
   // ("host:port") must live as long as the stream. Errors: unreachable.
   Result<void> prepare(TlsStream& stream, const std::string& host, const std::string& peer);
-  // Before a stream is destroyed: without it OpenSSL takes the session for broken and a server would
-  // never see it again.
+  // Before a stream is destroyed: without it OpenSSL takes the session for broken and a server
+  // would never see it again.
   static void mark_closed(TlsStream& stream);
 
  private:

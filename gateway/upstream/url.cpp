@@ -8,15 +8,15 @@ namespace {
 
 bool valid_host(std::string_view host) {
   return !host.empty() && host.size() <= 253 && std::all_of(host.begin(), host.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           c == '-' || c == '.' || c == '_';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '.' || c == '_';
   });
 }
 
 bool valid_ipv6(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') ||
-           c == ':' || c == '.';
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == ':' ||
+           c == '.';
   });
 }
 
@@ -45,7 +45,8 @@ Result<Url> parse_url(std::string_view text) {
   const std::size_t slash = rest.find('/');
   std::string_view authority = rest.substr(0, slash);
   if (authority.find('@') != std::string_view::npos) {
-    return fail(ErrorCode::invalid, "base_url has user info; keys belong in the upstream's api_key");
+    return fail(ErrorCode::invalid,
+                "base_url has user info; keys belong in the upstream's api_key");
   }
   std::string_view port;
   bool has_port = false;

@@ -75,7 +75,9 @@ std::string TextStream::push(std::string_view token_bytes) {
   return text;
 }
 
-std::string TextStream::finish() { return stopped_ ? std::string() : show(held_.size(), true); }
+std::string TextStream::finish() {
+  return stopped_ ? std::string() : show(held_.size(), true);
+}
 
 std::string TextStream::show(std::size_t end, bool final) {
   std::string text;

@@ -9,12 +9,12 @@
 
 namespace fixpoint::engine {
 
-// Feeds on token bytes; gives out text only when no later byte can change it: a character is complete,
-// and no suffix could still grow into a stop string. One generation, one thread.
+// Feeds on token bytes; gives out text only when no later byte can change it: a character is
+// complete, and no suffix could still grow into a stop string. One generation, one thread.
 //
 // The stop string that is complete first ends the text, and of two that end at the same byte the
-// longer one: what is shown depends on the bytes alone, not on how tokens cut them. Bytes that are no
-// UTF-8 show as U+FFFD, one per longest broken start of a character, as browsers decode.
+// longer one: what is shown depends on the bytes alone, not on how tokens cut them. Bytes that are
+// no UTF-8 show as U+FFFD, one per longest broken start of a character, as browsers decode.
 class TextStream {
  public:
   // Precondition: no stop string is empty.
@@ -28,8 +28,8 @@ class TextStream {
 
   // A stop string was completed: nothing after it is shown, and push() gives nothing more.
   bool stopped() const { return stopped_; }
-  // Tokens pushed so far whose text is shown at least in part. Tokens held back or cut do not count; a
-  // token without bytes counts once all before it are shown in full.
+  // Tokens pushed so far whose text is shown at least in part. Tokens held back or cut do not
+  // count; a token without bytes counts once all before it are shown in full.
   std::size_t tokens_shown() const { return shown_; }
 
  private:

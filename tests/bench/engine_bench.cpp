@@ -20,7 +20,9 @@ std::unique_ptr<Llama> load(int threads) {
   return fixpoint::test::load_llama(fixpoint::test::smollm2_path(), threads, kMaxRows);
 }
 
-TokenId some_token(std::size_t i) { return static_cast<TokenId>(1000 + i * 7919 % 40'000); }
+TokenId some_token(std::size_t i) {
+  return static_cast<TokenId>(1000 + i * 7919 % 40'000);
+}
 
 // Prompt tokens first .. first + count of one sequence; logits for the last one only.
 std::vector<ForwardRow> prompt_rows(const KvSequence& kv, std::size_t first, std::size_t count) {
@@ -38,18 +40,17 @@ void prefill(benchmark::State& state) {
   const auto kv = pool->reserve(tokens).value();
   const auto rows = prompt_rows(kv, 0, tokens);
   for (auto _ : state) benchmark::DoNotOptimize(model->forward(rows).data());
-  state.counters["tokens/s"] = benchmark::Counter(
-      static_cast<double>(tokens), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["tokens/s"] = benchmark::Counter(static_cast<double>(tokens),
+                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// One token for each of `batch` sequences, each of `context` tokens. The same position is computed in
-// every iteration, so the context stays what it is.
+// One token for each of `batch` sequences, each of `context` tokens. The same position is computed
+// in every iteration, so the context stays what it is.
 void decode(benchmark::State& state) {
   const auto context = static_cast<std::size_t>(state.range(0));
   const auto batch = static_cast<std::size_t>(state.range(1));
   const auto model = load(static_cast<int>(state.range(2)));
-  const auto pool =
-      KvPool::create(model->config(), batch * KvPool::pages_for(context)).value();
+  const auto pool = KvPool::create(model->config(), batch * KvPool::pages_for(context)).value();
   std::vector<KvSequence> sequences;
   for (std::size_t b = 0; b < batch; ++b) {
     sequences.push_back(pool->reserve(context).value());
@@ -62,8 +63,8 @@ void decode(benchmark::State& state) {
     rows.push_back({some_token(b), context - 1, &sequences[b], true});
   }
   for (auto _ : state) benchmark::DoNotOptimize(model->forward(rows).data());
-  state.counters["tokens/s"] = benchmark::Counter(
-      static_cast<double>(batch), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["tokens/s"] =
+      benchmark::Counter(static_cast<double>(batch), benchmark::Counter::kIsIterationInvariantRate);
 }
 
 }  // namespace

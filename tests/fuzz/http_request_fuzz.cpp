@@ -46,8 +46,7 @@ Outcome parse(std::string_view text, std::size_t step) {
   std::size_t offered = std::min(head + step, text.size());
   while (!parser.done() && outcome.used < text.size()) {
     std::size_t used = 0;
-    const auto error =
-        parser.put_body(text.substr(outcome.used, offered - outcome.used), used);
+    const auto error = parser.put_body(text.substr(outcome.used, offered - outcome.used), used);
     if (error) {
       outcome.status = error->status;
       return outcome;

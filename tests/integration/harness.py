@@ -69,7 +69,7 @@ class Process:
 
 class MockUpstream(Process):
     def __init__(self):
-        super().__init__([program("fixpoint_mock_upstream"), "--port", "0"], r"port (\d+)")
+        super().__init__([program("fixpoint_mock_upstream"), "--port", "0"], r"127.0.0.1:(\d+)/v1")
         self.url = f"http://127.0.0.1:{self.port}/v1"
 
     def stats(self):
@@ -93,13 +93,19 @@ class Gateway(Process):
 
     def wait_ready(self):
         deadline = time.monotonic() + PATIENCE_S
+        problem = "was not ready in time"
         while time.monotonic() < deadline:
-            if self.process.poll() is None and call(self.port, "GET", "/readyz").status == 200:
-                return
+            try:
+                if call(self.port, "GET", "/readyz").status == 200:
+                    return
+            except OSError:
+                pass  # it may have stopped
             if self.process.poll() is not None:
-                raise RuntimeError("the gateway stopped:\n" + self.log())
+                problem = "stopped"
+                break
             time.sleep(0.02)
-        raise RuntimeError("the gateway was not ready in time:\n" + self.log())
+        self.stop()
+        raise RuntimeError(f"the gateway {problem}:\n{self.final_log}")
 
     def stop(self, how=signal.SIGTERM):
         code = super().stop(how)

@@ -199,21 +199,22 @@ class Tenants(GatewayTest):
 
 class FullDisk(GatewayTest):
     def test_requests_go_on(self):
-        with tempfile.TemporaryDirectory() as folder:
-            mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True)
-            if mounted.returncode != 0:
-                self.skipTest("needs the right to mount a small tmpfs")
-            self.addCleanup(subprocess.run, ["umount", "-l", folder])
-            gateway = Gateway(self.config(), folder)
-            self.addCleanup(gateway.stop)
-            for i in range(100):
-                answer = chat(gateway.port, "mock-big-40000", f"fill {i}", temperature=0)
-                self.assertEqual(answer.status, 200)
-            free = os.statvfs(folder)
-            self.assertLess(free.f_bavail * free.f_bsize, 300_000)
-            metrics = call(gateway.port, "GET", "/metrics").body.decode()
-            self.assertRegex(metrics, r"fixpoint_cache_write_failures_total [1-9]")
-            self.assertEqual(chat(gateway.port, "mock", "after", temperature=0).status, 200)
+        folder = tempfile.mkdtemp(prefix="fixpoint-test-")
+        self.addCleanup(os.rmdir, folder)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("needs the right to mount a small tmpfs")
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+        gateway = Gateway(self.config(), folder)
+        self.addCleanup(gateway.stop)
+        for i in range(100):
+            answer = chat(gateway.port, "mock-big-40000", f"fill {i}", temperature=0)
+            self.assertEqual(answer.status, 200)
+        free = os.statvfs(folder)
+        self.assertLess(free.f_bavail * free.f_bsize, 300_000)
+        metrics = call(gateway.port, "GET", "/metrics").body.decode()
+        self.assertRegex(metrics, r"fixpoint_cache_write_failures_total [1-9]")
+        self.assertEqual(chat(gateway.port, "mock", "after", temperature=0).status, 200)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Proxy(GatewayTest):
         self.assertIn("retry-after", limited.headers)
 
     def test_a_cut_stream_never_ends_with_done(self):
-        whole = len(chat(self.mock.port, "mock-stream-6-0", stream=True).body)
+        whole = len(chat(self.mock.port, "mock-cut-999999", stream=True).body)
         for cut in range(1, whole, 61):
             answer = chat(self.gateway.port, f"mock-cut-{cut}", stream=True, temperature=0)
             self.assertNotIn(b"[DONE]", answer.body)

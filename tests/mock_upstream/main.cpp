@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   CLI::App app("An OpenAI-compatible upstream with scripted behaviour");
   app.add_option("--port", options.port, "Port on 127.0.0.1; 0 lets the system pick");
   app.add_option("--threads", options.threads, "Threads")->check(CLI::Range(1, 64));
-  app.add_option("--tls", tls, "Serve HTTPS with this certificate and key (PEM files)")->expected(2);
+  app.add_option("--tls", tls, "Serve HTTPS with this certificate and key (PEM files)")
+      ->expected(2);
   CLI11_PARSE(app, argc, argv);
   if (tls.size() == 2) {
     options.cert_file = tls[0];

@@ -39,12 +39,11 @@ template <class T>
 T run(net::io_context& context, Task<T> task) {
   std::exception_ptr failure;
   std::optional<T> value;
-  net::co_spawn(context.get_executor(), std::move(task),
-                [&](std::exception_ptr e, T result) {
-                  failure = e;
-                  value.emplace(std::move(result));
-                  context.stop();
-                });
+  net::co_spawn(context.get_executor(), std::move(task), [&](std::exception_ptr e, T result) {
+    failure = e;
+    value.emplace(std::move(result));
+    context.stop();
+  });
   context.restart();
   context.run();
   if (failure) std::rethrow_exception(failure);

@@ -230,8 +230,8 @@ std::string content_of(const Behaviour& how, const std::string& body, std::uint6
   std::array<char, 17> hash;
   std::snprintf(hash.data(), hash.size(), "%016llx",
                 static_cast<unsigned long long>(mock_hash(body)));
-  std::string content = "mock answer body=" + std::string(hash.data()) +
-                        " call=" + std::to_string(call);
+  std::string content =
+      "mock answer body=" + std::string(hash.data()) + " call=" + std::to_string(call);
   if (how.word == "stream") {
     for (std::size_t i = tokens_of(content).size(); i < how.a; ++i) {
       content += " w" + std::to_string(i);

@@ -15,20 +15,20 @@ struct MockAnswer {
   int status = 200;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
-  bool streamed = false;             // chunked, one chunk per piece; otherwise Content-Length
-  std::vector<std::string> pieces;   // of the body
+  bool streamed = false;                 // chunked, one chunk per piece; otherwise Content-Length
+  std::vector<std::string> pieces;       // of the body
   std::chrono::milliseconds delay{0};    // before the head
   std::chrono::milliseconds between{0};  // between pieces
-  std::optional<std::size_t> cut;    // the connection ends after so many bytes of the body
-  bool reset = false;                // the connection is reset instead of an answer
-  bool split = false;                // one byte of the body per write
+  std::optional<std::size_t> cut;        // the connection ends after so many bytes of the body
+  bool reset = false;                    // the connection is reset instead of an answer
+  bool split = false;                    // one byte of the body per write
 };
 
 // The "model" member, found without parsing the rest; empty when there is none.
 std::string mock_model(std::string_view body);
 
-// `path` without query. `call` is the number of the generation, from 1; both it and a hash of the body
-// stand in the content, so that a test can tell a new generation from a stored one.
+// `path` without query. `call` is the number of the generation, from 1; both it and a hash of the
+// body stand in the content, so that a test can tell a new generation from a stored one.
 MockAnswer mock_answer(std::string_view method, std::string_view path, const std::string& body,
                        std::uint64_t call);
 

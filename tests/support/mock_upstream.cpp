@@ -19,6 +19,7 @@
 
 #include "gateway/http/asio.hpp"
 #include "tests/support/mock_answers.hpp"
+#include "tests/support/mock_request.hpp"
 
 namespace fixpoint::test {
 namespace {
@@ -30,53 +31,11 @@ constexpr std::size_t kMaxRequest = 64u << 20;
 // While an answer waits, its client is looked at this often.
 constexpr milliseconds kSlice{10};
 
-Socket& lowest(Socket& stream) { return stream; }
-Socket& lowest(TlsSocket& stream) { return stream.next_layer(); }
-
-struct MockRequest {
-  std::string method;
-  std::string path;
-  std::map<std::string, std::string> headers;  // names in lower case
-  std::string body;
-  bool keep_alive = true;
-};
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
+Socket& lowest(Socket& stream) {
+  return stream;
 }
-
-// False: malformed.
-bool parse_head(std::string_view head, MockRequest& request) {
-  const std::size_t line_end = head.find("\r\n");
-  const std::string_view line = head.substr(0, line_end);
-  const std::size_t a = line.find(' ');
-  const std::size_t b = line.rfind(' ');
-  if (a == std::string_view::npos || a == b) return false;
-  request.method = line.substr(0, a);
-  request.path = line.substr(a + 1, b - a - 1);
-  request.path.resize(std::min(request.path.find('?'), request.path.size()));
-  request.keep_alive = line.substr(b + 1) == "HTTP/1.1";
-  request.headers.clear();
-  std::size_t at = line_end + 2;
-  while (at < head.size()) {
-    const std::size_t end = head.find("\r\n", at);
-    if (end == std::string_view::npos || end == at) break;
-    const std::string_view field = head.substr(at, end - at);
-    const std::size_t colon = field.find(':');
-    if (colon == std::string_view::npos) return false;
-    std::string_view value = field.substr(colon + 1);
-    while (value.starts_with(' ')) value.remove_prefix(1);
-    request.headers[lower(field.substr(0, colon))] = value;
-    at = end + 2;
-  }
-  const auto connection = request.headers.find("connection");
-  if (connection != request.headers.end() && lower(connection->second) == "close") {
-    request.keep_alive = false;
-  }
-  return true;
+Socket& lowest(TlsSocket& stream) {
+  return stream.next_layer();
 }
 
 }  // namespace
@@ -133,9 +92,9 @@ MockUpstream::Impl::Impl(MockUpstreamOptions o) : options(std::move(o)) {
     const unsigned char id[] = "mock";
     SSL_CTX_set_session_id_context(tls->native_handle(), id, sizeof id);
   }
-  acceptor = std::make_unique<Acceptor>(
-      cores[0]->context.get_executor(),
-      tcp::endpoint(net::ip::make_address("127.0.0.1"), options.port));
+  acceptor =
+      std::make_unique<Acceptor>(cores[0]->context.get_executor(),
+                                 tcp::endpoint(net::ip::make_address("127.0.0.1"), options.port));
   port = acceptor->local_endpoint().port();
 }
 
@@ -353,7 +312,9 @@ MockUpstream::~MockUpstream() {
   for (auto& core : impl_->cores) core->thread.join();
 }
 
-std::uint16_t MockUpstream::port() const { return impl_->port; }
+std::uint16_t MockUpstream::port() const {
+  return impl_->port;
+}
 
 std::string MockUpstream::base_url() const {
   // A certificate names a host, not an address.
@@ -361,7 +322,9 @@ std::string MockUpstream::base_url() const {
          "/v1";
 }
 
-std::string MockUpstream::stats() const { return render_stats(*impl_); }
+std::string MockUpstream::stats() const {
+  return render_stats(*impl_);
+}
 
 std::uint64_t MockUpstream::requests() const {
   const std::lock_guard lock(impl_->mutex);
@@ -374,10 +337,18 @@ std::uint64_t MockUpstream::requests(const std::string& model) const {
   return found == impl_->by_model.end() ? 0 : found->second;
 }
 
-std::uint64_t MockUpstream::connections() const { return impl_->connections; }
-std::uint64_t MockUpstream::aborted() const { return impl_->aborted; }
-std::uint64_t MockUpstream::tls_resumed() const { return impl_->resumed; }
-void MockUpstream::reset() { reset_counters(*impl_); }
+std::uint64_t MockUpstream::connections() const {
+  return impl_->connections;
+}
+std::uint64_t MockUpstream::aborted() const {
+  return impl_->aborted;
+}
+std::uint64_t MockUpstream::tls_resumed() const {
+  return impl_->resumed;
+}
+void MockUpstream::reset() {
+  reset_counters(*impl_);
+}
 
 void MockUpstream::close_idle() {
   for (auto& core : impl_->cores) {

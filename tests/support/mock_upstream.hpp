@@ -2,8 +2,8 @@
 //
 // POST .../chat/completions and .../completions; the model's name chooses what happens:
 //   mock                 at once             mock-error-<status>  an error (429 with retry-after)
-//   mock-slow            after 2 s           mock-cut-<bytes>     cut after so many bytes of the body
-//   mock-delay-<ms>      after that time     mock-reset           the connection is reset
+//   mock-slow            after 2 s           mock-cut-<bytes>     cut after so many bytes of the
+//   body mock-delay-<ms>      after that time     mock-reset           the connection is reset
 //   mock-stream-<n>-<ms> n tokens, ms apart  mock-garbage         200 with a body that is no JSON
 //   mock-big-<bytes>     a long content      mock-nodone          a stream without [DONE]
 //   mock-crlf            CRLF event ends     mock-length          finish_reason length
@@ -18,9 +18,9 @@
 namespace fixpoint::test {
 
 struct MockUpstreamOptions {
-  std::uint16_t port = 0;   // 0: the system picks
+  std::uint16_t port = 0;  // 0: the system picks
   std::size_t threads = 1;
-  std::string cert_file;    // PEM; with key_file: TLS
+  std::string cert_file;  // PEM; with key_file: TLS
   std::string key_file;
 };
 
@@ -30,8 +30,8 @@ class MockUpstream {
   ~MockUpstream();  // stops and joins
   std::uint16_t port() const;
   std::string base_url() const;  // "http://127.0.0.1:port/v1"; https and localhost with TLS
-  // {"requests": generations asked for, "by_model": {...}, "connections": accepted, "aborted": answers
-  // whose client left, "tls_resumed": n, "last_headers": {...}, "last_body": "..."}
+  // {"requests": generations asked for, "by_model": {...}, "connections": accepted, "aborted":
+  // answers whose client left, "tls_resumed": n, "last_headers": {...}, "last_body": "..."}
   std::string stats() const;
   std::uint64_t requests() const;
   std::uint64_t requests(const std::string& model) const;

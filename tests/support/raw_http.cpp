@@ -75,7 +75,9 @@ bool RawClient::send(std::string_view bytes) {
   return true;
 }
 
-void RawClient::finish_sending() { ::shutdown(fd_, SHUT_WR); }
+void RawClient::finish_sending() {
+  ::shutdown(fd_, SHUT_WR);
+}
 
 void RawClient::reset() {
   const linger hard{1, 0};
@@ -151,6 +153,16 @@ std::string RawClient::read_all(std::chrono::milliseconds timeout) {
   while (fill(deadline) == 1) {
   }
   return std::move(buffer_);
+}
+
+bool RawClient::ends_cleanly(std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  int got = 1;
+  while (got == 1) {
+    buffer_.clear();
+    got = fill(deadline);
+  }
+  return got == 0;
 }
 
 bool RawClient::closed_within(std::chrono::milliseconds timeout) {

@@ -10,12 +10,12 @@
 namespace fixpoint::test {
 
 struct RawReply {
-  int status = 0;             // 0: no head arrived
-  std::string head;           // as received
+  int status = 0;                              // 0: no head arrived
+  std::string head;                            // as received
   std::map<std::string, std::string> headers;  // names in lower case; the last one wins
-  std::string body;           // decoded
-  std::size_t chunks = 0;     // of a chunked body, without the last one
-  bool complete = false;      // the body ended as its framing says
+  std::string body;                            // decoded
+  std::size_t chunks = 0;                      // of a chunked body, without the last one
+  bool complete = false;                       // the body ended as its framing says
 };
 
 class RawClient {
@@ -36,6 +36,8 @@ class RawClient {
                       std::chrono::milliseconds timeout = std::chrono::seconds(10));
   // Everything until the peer closes or the time is over.
   std::string read_all(std::chrono::milliseconds timeout = std::chrono::seconds(10));
+  // Whether the peer ends the connection with FIN, not RST, dropping what it still sends.
+  bool ends_cleanly(std::chrono::milliseconds timeout = std::chrono::seconds(10));
   // Whether the peer closed (FIN or RST) within the time, dropping what it still sent.
   bool closed_within(std::chrono::milliseconds timeout);
 

@@ -68,13 +68,19 @@ void random_block(Bytes& out, DType type, float scale, Random& random) {
     for (std::size_t i = 0; i < count; ++i) out.number(static_cast<std::uint8_t>(random.bits()));
   };
   switch (type) {
-    case DType::f32: return out.number(random.unit() * scale);
-    case DType::f16: return out.number(half(random.unit() * scale));
+    case DType::f32:
+      return out.number(random.unit() * scale);
+    case DType::f16:
+      return out.number(half(random.unit() * scale));
     case DType::bf16:
       return out.number(
           static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(random.unit() * scale) >> 16));
-    case DType::q8_0: out.number(half(scale / 127)); return raw(32);
-    case DType::q4_0: out.number(half(scale / 8)); return raw(16);
+    case DType::q8_0:
+      out.number(half(scale / 127));
+      return raw(32);
+    case DType::q4_0:
+      out.number(half(scale / 8));
+      return raw(16);
     case DType::q4_1:
       out.number(half(scale * 2 / 15));
       out.number(half(-scale));
@@ -88,13 +94,20 @@ void random_block(Bytes& out, DType type, float scale, Random& random) {
 
 std::uint32_t gguf_number(DType type) {
   switch (type) {
-    case DType::f32: return 0;
-    case DType::f16: return 1;
-    case DType::bf16: return 30;
-    case DType::q8_0: return 8;
-    case DType::q4_0: return 2;
-    case DType::q4_1: return 3;
-    case DType::q6_k: return 14;
+    case DType::f32:
+      return 0;
+    case DType::f16:
+      return 1;
+    case DType::bf16:
+      return 30;
+    case DType::q8_0:
+      return 8;
+    case DType::q4_0:
+      return 2;
+    case DType::q4_1:
+      return 3;
+    case DType::q6_k:
+      return 14;
   }
   return 0;
 }
@@ -124,15 +137,18 @@ std::vector<std::string> byte_tokens() {
 
 // \u0120 is the byte-level spelling of a space. 41 merges: with bytes and specials, 300 tokens.
 constexpr std::array<std::string_view, 41> kMerges = {
-    "\u0120 t", "\u0120 a", "h e", "i n", "r e", "o n", "\u0120t he", "e r", "\u0120 s",
-    "a t", "\u0120 w", "\u0120 o", "e n", "\u0120 c", "i t", "i s", "a n", "o r", "e s",
-    "\u0120 b", "e d", "\u0120 f", "in g", "\u0120 p", "o u", "\u0120a n", "a l", "a r",
-    "\u0120t o", "\u0120 m", "\u0120o f", "\u0120 in", "\u0120 d", "\u0120 h",
-    "\u0120an d", "i c", "a s", "l e", "\u0120t h", "i on", "l l"};
+    "\u0120 t",  "\u0120 a", "h e",       "i n",       "r e",       "o n",      "\u0120t he",
+    "e r",       "\u0120 s", "a t",       "\u0120 w",  "\u0120 o",  "e n",      "\u0120 c",
+    "i t",       "i s",      "a n",       "o r",       "e s",       "\u0120 b", "e d",
+    "\u0120 f",  "in g",     "\u0120 p",  "o u",       "\u0120a n", "a l",      "a r",
+    "\u0120t o", "\u0120 m", "\u0120o f", "\u0120 in", "\u0120 d",  "\u0120 h", "\u0120an d",
+    "i c",       "a s",      "l e",       "\u0120t h", "i on",      "l l"};
 
 constexpr std::string_view kChatMl =
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + "
-    "'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] "
+    "+ "
+    "'<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' "
+    "}}"
     "{% endif %}";
 
 struct Tensor {

@@ -54,6 +54,8 @@ char32_t simple(utf8proc_int32_t (*map)(utf8proc_int32_t), char32_t point) {
 enum class Case { upper, title };
 
 // Greek with iota subscript (U+1F80 to U+1FFC) has single title-case characters of its own.
+// Against Python, title case differs for U+0149 and nine Greek characters with accent and iota
+// (U+1FB2, 4, 7, U+1FC2, 4, 7, U+1FF2, 4, 7); upper and lower case for none.
 bool has_title_form(char32_t point) {
   return (point >= 0x1F80 && point <= 0x1FAF) || point == 0x1FB3 || point == 0x1FBC ||
          point == 0x1FC3 || point == 0x1FCC || point == 0x1FF3 || point == 0x1FFC;

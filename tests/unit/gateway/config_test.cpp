@@ -173,7 +173,8 @@ INSTANTIATE_TEST_SUITE_P(
     Values, BadConfig,
     testing::Values(
         BadFile{"a: [", "not valid YAML"}, BadFile{"- 1", "the file: must be a mapping"},
-        BadFile{"---\ndata_dir: /d\n---\nb: 2\n", "one YAML document"},
+        BadFile{"---\ndata_dir: /d\n---\nb: 2\n", "f.yaml:3:1: a second YAML document"},
+        BadFile{",wr:e", "f.yaml:1:1: a second YAML document or stray text"},
         BadFile{"? [a, b]\n: 1\n", "a key must be plain text"},
         BadFile{"data_dir: /a\ndata_dir: /b\n", "\"data_dir\" is given twice"},
         BadFile{"\"a\\n\\u001bb\": 1", "unknown key \"a\\n\\x1bb\""},

@@ -4,134 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <condition_variable>
 #include <mutex>
 
 #include "kernels/cpu.hpp"
-#include "tests/unit/local_engine/model_support.hpp"
+#include "tests/unit/local_engine/engine_support.hpp"
 
 namespace fixpoint::engine {
 namespace {
 
 using test::GgufDamage;
-using test::TinyGgufOptions;
 using ::testing::HasSubstr;
-
-// Collects one generation's events and waits for its end.
-class Collector {
- public:
-  GenerateCallback callback() {
-    return [this](GenerateEvent event) {
-      const std::lock_guard lock(mutex_);
-      text += event.text;
-      tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
-      visible_tokens = event.visible_tokens;
-      usage = event.usage;
-      finish = event.finish;
-      error = event.error;
-      ++events;
-      ended_ = event.finish || event.error;
-      changed_.notify_all();
-    };
-  }
-  void wait() { wait_for([this] { return ended_; }); }
-  void wait_for_tokens(std::size_t count) {
-    wait_for([&] { return ended_ || tokens.size() >= count; });
-  }
-  std::vector<TokenId> ids() const {
-    std::vector<TokenId> out;
-    for (const auto& token : tokens) out.push_back(token.id);
-    return out;
-  }
-
-  std::string text;
-  std::vector<GeneratedToken> tokens;
-  std::size_t visible_tokens = 0, events = 0;
-  Usage usage;
-  std::optional<FinishReason> finish;
-  std::optional<Error> error;
-
- private:
-  template <class Condition>
-  void wait_for(Condition condition) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, condition);
-  }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;
-};
-
-// Everything that a client can see of two generations, logprobs bit for bit.
-void expect_same(const Collector& a, const Collector& b) {
-  EXPECT_EQ(a.text, b.text);
-  EXPECT_EQ(a.finish, b.finish);
-  ASSERT_EQ(a.tokens.size(), b.tokens.size());
-  for (std::size_t i = 0; i < a.tokens.size(); ++i) {
-    EXPECT_EQ(a.tokens[i].id, b.tokens[i].id) << i;
-    EXPECT_EQ(a.tokens[i].logprob, b.tokens[i].logprob) << i;
-    EXPECT_EQ(a.tokens[i].margin, b.tokens[i].margin) << i;
-    ASSERT_EQ(a.tokens[i].top.size(), b.tokens[i].top.size());
-    for (std::size_t k = 0; k < a.tokens[i].top.size(); ++k) {
-      EXPECT_EQ(a.tokens[i].top[k].id, b.tokens[i].top[k].id);
-      EXPECT_EQ(a.tokens[i].top[k].logprob, b.tokens[i].top[k].logprob);
-    }
-  }
-}
-
-class EngineTest : public ::testing::Test {
- protected:
-  Result<std::unique_ptr<Engine>> load(EngineOptions options = {}, TinyGgufOptions model = {}) {
-    if (options.threads == 0) options.threads = 2;
-    return Engine::load(test::write_tiny_gguf(directory_ / "tiny.gguf", model), options);
-  }
-
-  static GenerateRequest request(std::size_t prompt_tokens, std::size_t max_tokens,
-                                 TokenId first = 65) {
-    GenerateRequest r;
-    for (std::size_t i = 0; i < prompt_tokens; ++i) {
-      r.prompt.push_back(static_cast<TokenId>((static_cast<std::size_t>(first) + i * 7) % 250));
-    }
-    r.max_tokens = max_tokens;
-    // The end and the other control tokens never come, so that lengths are known.
-    r.sampling.logit_bias = {{297, -100.0F}, {298, -100.0F}, {299, -100.0F}};
-    return r;
-  }
-
-  static void run(Engine& engine, GenerateRequest r, Collector& collector) {
-    const auto id = engine.submit(std::move(r), collector.callback());
-    ASSERT_TRUE(id) << id.error().message;
-    collector.wait();
-  }
-
-  const test::TemporaryDirectory directory_;
-};
-
-TEST_F(EngineTest, DescribesTheModel) {
-  const auto engine = load({.name = "tiny"}).value();
-  const ModelInfo& info = engine->info();
-  EXPECT_EQ(info.name, "tiny");
-  EXPECT_EQ(info.architecture, "llama");
-  EXPECT_EQ(info.weights_digest.size(), 64U);
-  EXPECT_EQ(info.fingerprint.size(), 19U);
-  EXPECT_TRUE(info.fingerprint.starts_with("fp-"));
-  EXPECT_EQ(info.context, 512U);
-  EXPECT_EQ(info.vocabulary, 300U);
-  EXPECT_EQ(info.layers, 2U);
-  EXPECT_EQ(info.parameters, 300U * 64 + 64 + 2 * (2 * 64 + 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 128));
-  EXPECT_TRUE(engine->tokenizer().ends_generation(299));
-  ASSERT_NE(engine->chat_template(), nullptr);
-
-  // Each part of what decides the bits moves the fingerprint; the engine's own settings do not.
-  const auto fingerprint = [&](const TinyGgufOptions& model, EngineOptions options = {}) {
-    return load(options, model).value()->info().fingerprint;
-  };
-  EXPECT_EQ(fingerprint({}, {.threads = 1, .max_batch = 3, .prefill_chunk = 7}), info.fingerprint);
-  EXPECT_NE(fingerprint({.seed = 2}), info.fingerprint);
-  EXPECT_NE(fingerprint({.pre_tokenizer = "gpt-2"}), info.fingerprint);
-  EXPECT_NE(fingerprint({.chat_template = false}), info.fingerprint);
-}
 
 TEST_F(EngineTest, GeneratesUpToMaxTokens) {
   const auto engine = load().value();
@@ -294,14 +176,6 @@ TEST_F(EngineTest, QueuesWhatDoesNotFitAndRefusesTheRest) {
   }
 }
 
-TEST_F(EngineTest, KvMemoryBoundsTheContext) {
-  constexpr std::size_t kPage = 2 * 2 * 32 * kernels::kLeafTokens * sizeof(float);
-  EXPECT_EQ(load({.kv_bytes = 2 * kPage}).value()->info().context,
-            std::min<std::size_t>(512, 2 * kernels::kLeafTokens));
-  const auto none = load({.kv_bytes = kPage - 1});
-  EXPECT_THAT(none.error().message, HasSubstr("kv_bytes"));
-}
-
 TEST_F(EngineTest, CancelsRunningQueuedAndEnded) {
   const auto engine = load({.max_batch = 1}).value();
   Collector running, queued;
@@ -315,7 +189,7 @@ TEST_F(EngineTest, CancelsRunningQueuedAndEnded) {
   if (running.error) {
     EXPECT_EQ(running.error->code, ErrorCode::cancelled);
   }
-  engine->cancel(first);  // has ended
+  engine->cancel(first);   // has ended
   engine->cancel(12'345);  // never was
   Collector after;
   run(*engine, request(5, 5), after);
@@ -329,13 +203,16 @@ TEST_F(EngineTest, ACallbackMayCancel) {
   std::mutex mutex;
   std::optional<std::uint64_t> id;
   std::unique_lock lock(mutex);
-  id = engine->submit(request(10, 400), [&](GenerateEvent event) {
-                 const bool third = event.usage.completion_tokens == 3;
-                 forward(std::move(event));
-                 if (!third) return;
-                 const std::lock_guard inner(mutex);
-                 engine->cancel(*id);
-               }).value();
+  id = engine
+           ->submit(request(10, 400),
+                    [&](GenerateEvent event) {
+                      const bool third = event.usage.completion_tokens == 3;
+                      forward(std::move(event));
+                      if (!third) return;
+                      const std::lock_guard inner(mutex);
+                      engine->cancel(*id);
+                    })
+           .value();
   lock.unlock();
   c.wait();
   ASSERT_TRUE(c.error);
@@ -358,7 +235,9 @@ TEST_F(EngineTest, ItsEndCancelsWhatRuns) {
 TEST_F(EngineTest, RefusesBadRequestsAtOnce) {
   const auto engine = load().value();
   const auto code = [&](GenerateRequest r) {
-    return engine->submit(std::move(r), [](GenerateEvent) { FAIL() << "called back"; }).error().code;
+    return engine->submit(std::move(r), [](GenerateEvent) { FAIL() << "called back"; })
+        .error()
+        .code;
   };
   EXPECT_EQ(code({}), ErrorCode::bad_request);
   EXPECT_EQ(code(request(512, 1)), ErrorCode::context_exceeded);
@@ -373,51 +252,6 @@ TEST_F(EngineTest, LogitsThatAreNotFiniteEndTheGenerationOnly) {
     EXPECT_EQ(c.error->code, ErrorCode::bad_model_file);
     EXPECT_EQ(c.usage.completion_tokens, 0U);
   }
-}
-
-TEST_F(EngineTest, RefusesBrokenFiles) {
-  const auto error = [&](TinyGgufOptions model) { return load({}, model).error(); };
-  using enum GgufDamage;
-  for (const GgufDamage damage : {cut, cut_header, bad_magic, absurd_tensors, absurd_string,
-                                  absurd_array, absurd_dims, tensor_outside}) {
-    EXPECT_EQ(error({.damage = damage}).code, ErrorCode::bad_model_file)
-        << static_cast<int>(damage);
-  }
-  EXPECT_THAT(error({.damage = missing_tensor}).message, HasSubstr("blk.0.ffn_up.weight"));
-  EXPECT_THAT(error({.damage = wrong_shape}).message, HasSubstr("[64 x 63]"));
-  EXPECT_EQ(error({.damage = extra_tensor}).code, ErrorCode::unsupported);
-  EXPECT_EQ(error({.architecture = "gemma"}).code, ErrorCode::unsupported);
-  EXPECT_EQ(error({.pre_tokenizer = "unheard-of"}).code, ErrorCode::unsupported);
-  EXPECT_EQ(Engine::load(directory_ / "absent.gguf", {}).error().code, ErrorCode::io);
-  EXPECT_EQ(load({.context = 1024}).error().code, ErrorCode::bad_request);
-  EXPECT_EQ(load({.max_batch = 0}).error().code, ErrorCode::bad_request);
-}
-
-TEST_F(EngineTest, OtherShapesOfModelRun) {
-  const std::vector<TinyGgufOptions> models = {
-      {.matrices = kernels::DType::q4_0, .embedding = kernels::DType::f16, .tied = false},
-      {.matrices = kernels::DType::q8_0, .rope_factors = true},
-      {.types = {{"blk.0.attn_q.weight", kernels::DType::bf16}}},
-      {.layers = 1, .hidden = 48, .heads = 3, .kv_heads = 1, .ffn = 72},
-  };
-  std::vector<std::vector<TokenId>> answers;
-  for (const auto& model : models) {
-    const auto engine = load({}, model).value();
-    Collector c;
-    run(*engine, request(10, 10), c);
-    EXPECT_EQ(c.finish, FinishReason::length);
-    EXPECT_EQ(c.tokens.size(), 10U);
-  }
-}
-
-// After loading, nothing reads the file: it may be overwritten or cut.
-TEST_F(EngineTest, TheFileMayGoAfterLoading) {
-  const auto engine = load().value();
-  Collector before, after;
-  run(*engine, request(10, 10), before);
-  std::filesystem::resize_file(directory_ / "tiny.gguf", 0);
-  run(*engine, request(10, 10), after);
-  expect_same(before, after);
 }
 
 }  // namespace

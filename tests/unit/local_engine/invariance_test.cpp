@@ -1,5 +1,5 @@
-// The promise of the numerics contract, on whole forward passes: bits of every logit at every position,
-// computed alone and then in every other way that a scheduler can think of.
+// The promise of the numerics contract, on whole forward passes: bits of every logit at every
+// position, computed alone and then in every other way that a scheduler can think of.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,8 +72,7 @@ class Harness {
         for (std::size_t i = 0; i < part.tokens && stored[part.sequence] < length(part.sequence);
              ++i) {
           const std::size_t position = stored[part.sequence]++;
-          rows.push_back(
-              {sequences_[part.sequence][position], position, &kv[part.sequence], true});
+          rows.push_back({sequences_[part.sequence][position], position, &kv[part.sequence], true});
         }
       }
       if (rows.empty()) continue;
@@ -101,8 +100,8 @@ class Harness {
     }
     return plan;
   }
-  // `mates` sequences at a time, in the given order; in each step each takes its next run of tokens,
-  // of a length that differs by sequence and step: decode rows between prefill chunks.
+  // `mates` sequences at a time, in the given order; in each step each takes its next run of
+  // tokens, of a length that differs by sequence and step: decode rows between prefill chunks.
   std::vector<Step> batches(std::size_t mates, const std::vector<std::size_t>& order) const {
     constexpr std::size_t kRuns[] = {1, 16, 1, 17, 64, 3, 1, 40};
     std::vector<Step> plan;
@@ -229,8 +228,8 @@ INSTANTIATE_TEST_SUITE_P(Types, Invariance,
                                            std::pair(DType::q4_1, DType::q8_0),
                                            std::pair(DType::q6_k, DType::bf16)));
 
-// The negative control: whenever a step has several rows, one key of one token ends up one unit in the
-// last place away, as a batch-dependent sum would leave it. The harness must see it.
+// The negative control: whenever a step has several rows, one key of one token ends up one unit in
+// the last place away, as a batch-dependent sum would leave it. The harness must see it.
 TEST(InvarianceControl, OneUlpInOneKeyIsCaught) {
   Harness harness(options_of(DType::f32, DType::f32), random_sequences({40, 70}));
   const Logits expected = harness.run(harness.alone_in_chunks(1));

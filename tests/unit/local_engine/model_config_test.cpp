@@ -22,9 +22,15 @@ void set(GgufHeader& header, std::string_view key, GgufValue value) {
   std::erase_if(header.metadata, [&](const auto& entry) { return entry.first == key; });
   header.metadata.emplace_back(key, std::move(value));
 }
-GgufValue u32(std::uint64_t value) { return {GgufType::u32, value}; }
-GgufValue f32(double value) { return {GgufType::f32, value}; }
-GgufValue text(std::string value) { return {GgufType::string, std::move(value)}; }
+GgufValue u32(std::uint64_t value) {
+  return {GgufType::u32, value};
+}
+GgufValue f32(double value) {
+  return {GgufType::f32, value};
+}
+GgufValue text(std::string value) {
+  return {GgufType::string, std::move(value)};
+}
 
 Error error_with(std::string_view key, GgufValue value) {
   GgufHeader header = tiny_header();
@@ -56,7 +62,8 @@ TEST(ModelConfig, RefusesOtherArchitecturesAndSettings) {
   };
   EXPECT_THAT(unsupported("general.architecture", text("mamba")), HasSubstr("mamba"));
   EXPECT_THAT(unsupported("llama.rope.scaling.type", text("yarn")), HasSubstr("yarn"));
-  EXPECT_THAT(unsupported("llama.rope.scaling.factor", f32(2)), HasSubstr("without a scaling type"));
+  EXPECT_THAT(unsupported("llama.rope.scaling.factor", f32(2)),
+              HasSubstr("without a scaling type"));
   EXPECT_THAT(unsupported("llama.expert_count", u32(8)), HasSubstr("llama.expert_count"));
   EXPECT_THAT(unsupported("llama.attention.value_length", u32(8)), HasSubstr("values"));
   EXPECT_THAT(unsupported("llama.tensor_data_layout", text("other")), HasSubstr("layout"));
@@ -91,8 +98,8 @@ TEST(RopeFrequencies, AreCorrectlyRounded) {
       const auto frequency = rope_frequencies(config, {});
       ASSERT_EQ(frequency.size(), dim / 2);
       for (std::size_t i = 0; i < frequency.size(); ++i) {
-        const long double exact = std::pow(static_cast<long double>(base),
-                                           -2.0L * static_cast<long double>(i) / dim);
+        const long double exact =
+            std::pow(static_cast<long double>(base), -2.0L * static_cast<long double>(i) / dim);
         EXPECT_EQ(frequency[i], static_cast<float>(exact)) << base << " " << dim << " " << i;
       }
     }

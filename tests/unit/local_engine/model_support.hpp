@@ -56,12 +56,14 @@ inline std::unique_ptr<engine::Llama> tiny_llama(const TinyGgufOptions& options,
   return load_llama(write_tiny_gguf(directory / "tiny.gguf", options), threads, max_rows);
 }
 
-// The default model, if this machine has it: $FIXPOINT_TEST_MODEL or where `fixpoint model pull` puts it.
+// The default model, if this machine has it: $FIXPOINT_TEST_MODEL or where `fixpoint model pull`
+// puts it.
 inline std::string smollm2_path() {
   if (const char* given = std::getenv("FIXPOINT_TEST_MODEL")) return given;
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
-  std::filesystem::path path = data && *data ? data : std::string(home ? home : "") + "/.local/share";
+  std::filesystem::path path =
+      data && *data ? data : std::string(home ? home : "") + "/.local/share";
   path /= "fixpoint/models/smollm2-135m.gguf";
   return std::filesystem::exists(path) ? path.string() : "";
 }

@@ -24,8 +24,12 @@ TEST(RequestCheck, AcceptsTheEdges) {
   EXPECT_TRUE(check_with([](GenerateRequest& r) {
     r.prompt.assign(60, 299);
     r.max_tokens = 40;
-    r.sampling = {.temperature = 2, .top_k = 1 << 30, .top_p = 1e-9F, .min_p = 0.999F,
-                  .presence_penalty = -2, .frequency_penalty = 2,
+    r.sampling = {.temperature = 2,
+                  .top_k = 1 << 30,
+                  .top_p = 1e-9F,
+                  .min_p = 0.999F,
+                  .presence_penalty = -2,
+                  .frequency_penalty = 2,
                   .logit_bias = {{0, -100.0F}, {299, 100.0F}}};
     r.stop.assign(kMaxStops, std::string(kMaxStopBytes, 'x'));
     r.top_logprobs = 20;

@@ -1,5 +1,5 @@
-// The default model against an fp32 reference (tests/golden/make_smollm2.py): llama.cpp on an F32 copy
-// of the same weights. Skipped where the model is not on the machine.
+// The default model against an fp32 reference (tests/golden/make_smollm2.py): llama.cpp on an F32
+// copy of the same weights. Skipped where the model is not on the machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,6 +23,13 @@ constexpr double kTolerance = 1e-3;
 // A margin below twice the tolerance may flip between them.
 constexpr double kNearTie = 2 * kTolerance;
 
+// Sanitizers slow a forward pass down by more than ten; there, two cases have to do.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kMostCases = 2;
+#else
+constexpr std::size_t kMostCases = 100;
+#endif
+
 class Smollm2Golden : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -33,6 +40,8 @@ class Smollm2Golden : public ::testing::Test {
     }
     std::ifstream in(FIXPOINT_SOURCE_DIR "/tests/golden/smollm2/greedy.json");
     golden_ = Json::parse(in);
+    Json& cases = golden_["cases"];
+    while (cases.size() > kMostCases) cases.erase(cases.size() - 1);
   }
 
   std::string path_;
@@ -91,7 +100,7 @@ TEST_F(Smollm2Golden, ForcedLogprobsAndGreedyTokens) {
       }
     }
   }
-  EXPECT_EQ(compared, 640U);
+  EXPECT_EQ(compared, golden_["cases"].size() * 64);
   EXPECT_LE(largest, kTolerance);
   RecordProperty("largest_logprob_difference", std::to_string(largest));
   RecordProperty("near_ties", std::to_string(near_ties));
@@ -99,46 +108,50 @@ TEST_F(Smollm2Golden, ForcedLogprobsAndGreedyTokens) {
             << " near-ties chosen otherwise, largest logprob difference " << largest << "\n";
 }
 
-// The way a request goes: template, tokenizer, engine, text. The reference goes on past the end of a
-// turn, the engine does not.
+// The way a request goes: template, tokenizer, engine, text; all cases at once, so that they share
+// batches. The reference goes on past the end of a turn, the engine does not.
 TEST_F(Smollm2Golden, AnswersThroughTheEngine) {
-  const auto engine = Engine::load(path_, {.threads = 2}).value();
+  struct Answer {
+    std::vector<TokenId> ids;
+    std::string text;
+    std::promise<GenerateEvent> end;
+  };
+  const auto engine = Engine::load(path_, {.threads = 2, .max_batch = 10}).value();
   EXPECT_EQ(engine->info().weights_digest, golden_["about"]["model_sha256"].get<std::string>());
-  for (const Json& item : golden_["cases"]) {
-    const std::string name = item["name"];
-    std::string text = item["text"];
+  const Json& cases = golden_["cases"];
+  std::vector<Answer> answers(cases.size());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Json& item = cases[i];
+    const std::string text = item["text"];
     if (!item["messages"].is_null()) {
       ChatInput input;
       input.messages = item["messages"];
       const auto rendered = engine->chat_template()->render(input);
-      ASSERT_TRUE(rendered) << name << ": " << rendered.error().message;
-      EXPECT_EQ(*rendered, text) << name;
+      ASSERT_TRUE(rendered) << rendered.error().message;
+      EXPECT_EQ(*rendered, text);
     }
     GenerateRequest request;
     request.prompt = engine->tokenizer().encode(text, true);
-    ASSERT_EQ(request.prompt, item["ids"].get<std::vector<TokenId>>()) << name;
+    EXPECT_EQ(request.prompt, item["ids"].get<std::vector<TokenId>>()) << item["name"];
+    request.max_tokens = item["greedy"].size();
+    Answer& answer = answers[i];
+    ASSERT_TRUE(engine->submit(request, [&answer](GenerateEvent event) {
+      for (const GeneratedToken& token : event.tokens) answer.ids.push_back(token.id);
+      answer.text += event.text;
+      if (event.finish || event.error) answer.end.set_value(std::move(event));
+    }));
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Json& item = cases[i];
+    const GenerateEvent last = answers[i].end.get_future().get();
+    ASSERT_FALSE(last.error) << item["name"] << ": " << last.error->message;
     auto expected = item["greedy"].get<std::vector<TokenId>>();
-    request.max_tokens = expected.size();
     const bool ends = !item["end_of_turn_at"].is_null();
     if (ends) expected.resize(item["end_of_turn_at"].get<std::size_t>() + 1);
-
-    std::promise<GenerateEvent> ended;
-    std::vector<TokenId> ids;
-    std::string answer;
-    ASSERT_TRUE(engine->submit(request, [&](GenerateEvent event) {
-      for (const GeneratedToken& token : event.tokens) ids.push_back(token.id);
-      answer += event.text;
-      if (event.finish || event.error) ended.set_value(std::move(event));
-    }));
-    const GenerateEvent last = ended.get_future().get();
-    ASSERT_FALSE(last.error) << name << ": " << last.error->message;
-    EXPECT_EQ(last.finish, ends ? FinishReason::stop : FinishReason::length) << name;
-    EXPECT_EQ(ids, expected) << name;
-    if (ends) {
-      EXPECT_EQ(answer, "The capital of France is Paris.");
-    } else {
-      EXPECT_EQ(answer, item["answer"].get<std::string>()) << name;
-    }
+    EXPECT_EQ(last.finish, ends ? FinishReason::stop : FinishReason::length) << item["name"];
+    EXPECT_EQ(answers[i].ids, expected) << item["name"];
+    const std::string text = item["answer"];
+    EXPECT_EQ(answers[i].text, ends ? text.substr(0, text.find("<|im_end|>")) : text);
   }
 }
 

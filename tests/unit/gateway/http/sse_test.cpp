@@ -73,13 +73,23 @@ TEST(Sse, AnUnfinishedEventIsDropped) {
 }
 
 TEST(Sse, ByteOrderMarkOnlyAtTheStart) {
-  expect_any_split("\xEF\xBB\xBF" "data: 1\n\n", {{"", "1"}});
-  expect_any_split("data: 1\n\n\xEF\xBB\xBF" "data: 2\n\n", {{"", "1"}});
-  expect_any_split("\xEF\xBB\xBF\xEF\xBB\xBF" "data: 2\n\n", {});
+  expect_any_split(
+      "\xEF\xBB\xBF"
+      "data: 1\n\n",
+      {{"", "1"}});
+  expect_any_split(
+      "data: 1\n\n\xEF\xBB\xBF"
+      "data: 2\n\n",
+      {{"", "1"}});
+  expect_any_split(
+      "\xEF\xBB\xBF\xEF\xBB\xBF"
+      "data: 2\n\n",
+      {});
 }
 
 TEST(Sse, BytesOfCharactersStayWhole) {
-  expect_any_split("data: \xF0\x9F\x98\x80\xE6\xBC\xA2\n\n", {{"", "\xF0\x9F\x98\x80\xE6\xBC\xA2"}});
+  expect_any_split("data: \xF0\x9F\x98\x80\xE6\xBC\xA2\n\n",
+                   {{"", "\xF0\x9F\x98\x80\xE6\xBC\xA2"}});
 }
 
 TEST(Sse, AnEventBeyondTheLimitIsAnError) {
@@ -101,8 +111,8 @@ TEST(Sse, AnEventBeyondTheLimitIsAnError) {
 TEST(Sse, AppendedEventsComeBack) {
   EXPECT_TRUE(rc::check("any data survives any split and line ending", [] {
     // CR cannot stand in data: it is a line end.
-    const auto text = rc::gen::container<std::string>(
-        rc::gen::elementOf(std::string("ab :\n\xC3\xA9")));
+    const auto text =
+        rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab :\n\xC3\xA9")));
     const auto name = rc::gen::container<std::string>(rc::gen::elementOf(std::string("xyz")));
     const auto pairs = *rc::gen::container<std::vector<std::pair<std::string, std::string>>>(
         rc::gen::pair(name, text));

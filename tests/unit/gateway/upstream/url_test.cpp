@@ -26,11 +26,27 @@ TEST(Url, Accepted) {
 }
 
 TEST(Url, Refused) {
-  for (const char* text :
-       {"", "a", "a.example/v1", "ftp://a", "http://", "http:///v1", "http://a?b", "http://a/b?c",
-        "http://a#b", "http://u:p@a/", "http://a:0", "http://a:", "http://a:65536", "http://a:8x",
-        "http://a b", "http://[::1", "http://[::1]x", "http://[g]", "http://a/b c", "http://a/\xff",
-        "http://a\r\nX: y"}) {
+  for (const char* text : {"",
+                           "a",
+                           "a.example/v1",
+                           "ftp://a",
+                           "http://",
+                           "http:///v1",
+                           "http://a?b",
+                           "http://a/b?c",
+                           "http://a#b",
+                           "http://u:p@a/",
+                           "http://a:0",
+                           "http://a:",
+                           "http://a:65536",
+                           "http://a:8x",
+                           "http://a b",
+                           "http://[::1",
+                           "http://[::1]x",
+                           "http://[g]",
+                           "http://a/b c",
+                           "http://a/\xff",
+                           "http://a\r\nX: y"}) {
     const Result<Url> url = parse_url(text);
     ASSERT_FALSE(url) << text;
     EXPECT_EQ(url.error().code, ErrorCode::invalid) << text;

@@ -45,8 +45,9 @@ TEST(RopeTable, EqualsTheReferenceAndIsAccurate) {
 TEST(Rope, EqualsTheReferenceForAnyShare) {
   const std::size_t m = 5, heads = 3;
   for (const auto pairing : {RopePairing::adjacent, RopePairing::halves}) {
-    for (const auto& [head_dim, rotary_dim] :
+    for (const auto& dims :
          {std::pair<std::size_t, std::size_t>{64, 64}, {64, 32}, {10, 6}, {128, 128}, {66, 66}}) {
+      const std::size_t head_dim = dims.first, rotary_dim = dims.second;
       std::vector<std::vector<float>> tables(m, std::vector<float>(rotary_dim));
       std::vector<const float*> pointers;
       for (std::size_t r = 0; r < m; r++) {

@@ -1,0 +1,120 @@
+// The half of Connection that writes responses.
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+#include "gateway/http/connection.hpp"
+
+namespace fixpoint {
+namespace {
+
+constexpr std::string_view kLastChunk = "0\r\n\r\n";
+constexpr std::string_view kCrlf = "\r\n";
+
+net::const_buffer buffer(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+}  // namespace
+
+Task<Result<void>> Connection::send(const Response& response) {
+  if (error_) co_return result();
+  if (started_) throw std::logic_error("a response was begun twice");
+  body_allowed_ = request_.method != "HEAD";
+  const std::string_view body = response.body ? std::string_view(*response.body) : "";
+  HeadOptions options;
+  options.length = body.size();
+  options.close = closing();
+  options.http_1_0 = parser_ && parser_->http_1_0();
+  if (response.status == 204 || response.status == 304) {
+    options.framing = Framing::none;
+    body_allowed_ = false;
+  }
+  if (options.close) keep_alive_ = false;
+  render_head(head_, response, options, core_->date);
+  started_ = true;
+  out_ = {buffer(head_), body_allowed_ ? buffer(body) : net::const_buffer(), {}};
+  const Result<void> sent = co_await flush();
+  finished_ = sent.has_value();
+  co_return sent;
+}
+
+Task<Result<void>> Connection::begin(const Response& head) {
+  if (error_) co_return result();
+  if (started_) throw std::logic_error("a response was begun twice");
+  HeadOptions options;
+  options.http_1_0 = parser_ && parser_->http_1_0();
+  if (options.http_1_0) keep_alive_ = false;  // only the end of the connection ends such a body
+  chunked_ = !options.http_1_0;
+  body_allowed_ = request_.method != "HEAD";
+  options.framing = chunked_ ? Framing::chunked : Framing::until_close;
+  options.close = closing();
+  if (options.close) keep_alive_ = false;
+  render_head(head_, head, options, core_->date);
+  started_ = true;
+  out_ = {buffer(head_), {}, {}};
+  const Result<void> sent = co_await flush();
+  co_return sent;
+}
+
+Task<Result<void>> Connection::write(std::string_view bytes) {
+  if (error_) co_return result();
+  if (!started_ || finished_) throw std::logic_error("write outside of a streamed response");
+  if (bytes.empty() || !body_allowed_) co_return result();
+  out_ = {buffer(bytes), {}, {}};
+  if (chunked_) {
+    const auto end = std::to_chars(chunk_line_.data(), chunk_line_.data() + 16, bytes.size(), 16);
+    const auto tail = std::copy(kCrlf.begin(), kCrlf.end(), end.ptr);
+    const auto size = static_cast<std::size_t>(tail - chunk_line_.data());
+    out_ = {net::const_buffer(chunk_line_.data(), size), buffer(bytes), buffer(kCrlf)};
+  }
+  const Result<void> sent = co_await flush();
+  co_return sent;
+}
+
+Task<Result<void>> Connection::finish() {
+  if (error_) co_return result();
+  if (!started_ || finished_) throw std::logic_error("finish outside of a streamed response");
+  if (chunked_ && body_allowed_) {
+    out_ = {buffer(kLastChunk), {}, {}};
+    const Result<void> sent = co_await flush();
+    if (!sent) co_return sent;
+  }
+  finished_ = true;
+  co_return result();
+}
+
+void Connection::abort() {
+  set_error(ErrorCode::closed, "the response was aborted");
+  deadline_.cancel();
+  error_code ec;
+  // A body that ends with the connection looks complete after a plain close: reset instead.
+  if (started_ && !chunked_) socket_.set_option(net::socket_base::linger(true, 0), ec);
+  socket_.close(ec);
+}
+
+// Writes out_ to its end. write_timeout starts again with each piece the client takes.
+Task<Result<void>> Connection::flush() {
+  for (;;) {
+    enter(Phase::writing, core_->options.write_timeout);
+    error_code ec;
+    std::size_t n = co_await socket_.async_write_some(out_, net::redirect_error(use_task, ec));
+    if (ec || error_) {
+      set_error(ErrorCode::closed, "the client closed the connection");
+      deadline_.cancel();
+      co_return result();
+    }
+    bool rest = false;
+    for (net::const_buffer& piece : out_) {
+      const std::size_t taken = std::min(n, piece.size());
+      piece += taken;
+      n -= taken;
+      rest = rest || piece.size() > 0;
+    }
+    if (!rest) break;
+  }
+  enter(Phase::handling, kWatchInterval);
+  co_return result();
+}
+
+}  // namespace fixpoint
