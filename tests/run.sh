@@ -10,6 +10,9 @@ cd "$(dirname "$0")/.."
 
 deploy/install_packages.sh --tests
 
+# One compiler cache for every clone of the repository.
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
+
 presets=("$@")
 [ ${#presets[@]} -eq 0 ] && presets=(ci asan clang)
 jobs=$(nproc)
