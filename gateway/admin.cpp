@@ -160,9 +160,11 @@ Result<std::uint64_t> purge_through_gateway(const std::string& cache_path,
   request.headers.add("Content-Type", "application/json");
   request.body = std::make_shared<const std::string>(body.dump());
   Result<std::uint64_t> removed = fail(ErrorCode::closed, "the gateway went away");
+  // stop(), because the client keeps its connection open for a next request that will not come.
   net::co_spawn(context, post_purge(client, request),
                 [&](const std::exception_ptr&, Result<std::uint64_t> result) {
                   removed = std::move(result);
+                  context.stop();
                 });
   context.run();
   return removed;

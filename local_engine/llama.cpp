@@ -173,11 +173,10 @@ void Llama::attend(Lane& lane, std::span<const ForwardRow> rows, std::size_t lay
   const Range rotated = part_of(count, lane.share);
   const std::size_t at = rotated.begin;
   kernels::rope(b.q.row(at, config_.q_width()), b.table_of.data() + at, rotated.size(),
-                config_.heads, config_.head_dim, config_.rotary_dim, kernels::RopePairing::adjacent,
-                kAlone);
+                config_.heads, config_.head_dim, config_.rotary_dim, config_.rope_pairing, kAlone);
   kernels::rope(b.k.row(at, config_.kv_width()), b.table_of.data() + at, rotated.size(),
-                config_.kv_heads, config_.head_dim, config_.rotary_dim,
-                kernels::RopePairing::adjacent, kAlone);
+                config_.kv_heads, config_.head_dim, config_.rotary_dim, config_.rope_pairing,
+                kAlone);
   for (std::size_t i = at; i < rotated.end; ++i) {
     const ForwardRow& row = rows[i];
     const auto keys = row.kv->key_leaves(layer);

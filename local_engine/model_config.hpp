@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/cpu.hpp"
 #include "local_engine/gguf.hpp"
 #include "local_engine/result.hpp"
 
@@ -24,6 +25,8 @@ struct ModelConfig {
   float rms_eps = 0;
   double rope_base = 10'000;  // the format's default
   double rope_scale = 1;      // positions are divided by it ("linear" scaling)
+  // How the file orders a head's rows: converters to GGUF make the two of a pair neighbours.
+  kernels::RopePairing rope_pairing = kernels::RopePairing::adjacent;
 
   std::size_t q_width() const { return heads * head_dim; }
   std::size_t kv_width() const { return kv_heads * head_dim; }

@@ -40,14 +40,93 @@ std::string shape_text(std::span<const std::uint64_t> dims) {
   return "[" + text + "]";
 }
 
+// A tensor of a model file, whatever the file's format.
+struct StoredTensor {
+  std::vector<std::uint64_t> dims;  // dims[0] is the row length
+  std::optional<DType> type;        // none: there is no kernel for it
+  std::string type_name;
+  std::uint64_t elements = 0;
+  std::span<const std::byte> bytes;
+};
+using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
+
+StoredTensors stored_tensors(const GgufFile& file) {
+  StoredTensors tensors;
+  for (const GgufTensor& tensor : file.header().tensors) {
+    const auto type = tensor.bytes ? dtype_of(tensor.type) : std::nullopt;
+    tensors.emplace(tensor.name,
+                    StoredTensor{tensor.dims, type, tensor.type_name(), tensor.elements(),
+                                 type ? file.data(tensor) : decltype(file.bytes()){}});
+  }
+  return tensors;
+}
+
+StoredTensors stored_tensors(const SafetensorsFile& file) {
+  StoredTensors tensors;
+  for (const auto& [name, tensor] : file.tensors()) {
+    const char* type = tensor.type == DType::f32   ? "F32"
+                       : tensor.type == DType::f16 ? "F16"
+                                                   : "BF16";
+    tensors.emplace(name,
+                    StoredTensor{{tensor.shape.rbegin(), tensor.shape.rend()},  // row length first
+                                 tensor.type,
+                                 type,
+                                 tensor.elements(),
+                                 file.data(tensor)});
+  }
+  return tensors;
+}
+
+// How a format calls the tensors. Those of a layer follow its prefix and number.
+struct TensorNames {
+  std::string embedding, output_norm, head, rope_factors, layer;
+  std::string attention_norm, q, k, v, o, ffn_norm, gate, up, down;
+};
+
+const TensorNames& gguf_names() {
+  static const TensorNames names{"token_embd.weight",
+                                 "output_norm.weight",
+                                 "output.weight",
+                                 "rope_freqs.weight",
+                                 "blk.",
+                                 "attn_norm.weight",
+                                 "attn_q.weight",
+                                 "attn_k.weight",
+                                 "attn_v.weight",
+                                 "attn_output.weight",
+                                 "ffn_norm.weight",
+                                 "ffn_gate.weight",
+                                 "ffn_up.weight",
+                                 "ffn_down.weight"};
+  return names;
+}
+
+const TensorNames& hugging_face_names() {
+  static const TensorNames names{"model.embed_tokens.weight",
+                                 "model.norm.weight",
+                                 "lm_head.weight",
+                                 "",  // computed from config.json, never stored
+                                 "model.layers.",
+                                 "input_layernorm.weight",
+                                 "self_attn.q_proj.weight",
+                                 "self_attn.k_proj.weight",
+                                 "self_attn.v_proj.weight",
+                                 "self_attn.o_proj.weight",
+                                 "post_attention_layernorm.weight",
+                                 "mlp.gate_proj.weight",
+                                 "mlp.up_proj.weight",
+                                 "mlp.down_proj.weight"};
+  return names;
+}
+
 // Takes tensors by name, checks them and keeps the first error; then everything it gives is empty.
 class Loader {
  public:
-  explicit Loader(const GgufFile& file) : file_(file) {}
+  explicit Loader(const StoredTensors& tensors) : tensors_(tensors) {}
 
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
-  bool has(const std::string& name) const { return file_.header().find_tensor(name) != nullptr; }
+  bool has(const std::string& name) const { return tensors_.contains(name); }
 
   // A matrix of n rows of k weights.
   kernels::PackedMatrix matrix(const std::string& name, std::size_t n, std::size_t k) {
@@ -77,10 +156,10 @@ class Loader {
   // A tensor that nothing asked for would be ignored, and the answers would be wrong without a
   // word.
   void check_all_used() {
-    for (const GgufTensor& tensor : file_.header().tensors) {
-      if (!used_.contains(tensor.name)) {
+    for (const auto& [name, tensor] : tensors_) {
+      if (!used_.contains(name)) {
         stop(ErrorCode::unsupported,
-             "tensor \"" + tensor.name + "\" has no place in the llama architecture implemented");
+             "tensor \"" + name + "\" has no place in the llama architecture implemented");
         return;
       }
     }
@@ -94,67 +173,70 @@ class Loader {
 
   std::optional<Found> find(const std::string& name, const std::vector<std::uint64_t>& dims) {
     if (!ok()) return std::nullopt;
-    const GgufTensor* tensor = file_.header().find_tensor(name);
-    if (!tensor) {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) {
       stop(ErrorCode::bad_model_file, "tensor \"" + name + "\" is missing");
       return std::nullopt;
     }
     used_.insert(name);
-    if (tensor->dims != dims) {
+    const StoredTensor& tensor = found->second;
+    if (tensor.dims != dims) {
       stop(ErrorCode::bad_model_file, "tensor \"" + name + "\" has shape " +
-                                          shape_text(tensor->dims) + ", the metadata needs " +
+                                          shape_text(tensor.dims) + ", the metadata needs " +
                                           shape_text(dims));
       return std::nullopt;
     }
-    const auto type = dtype_of(tensor->type);
-    if (!type) {
+    if (!tensor.type) {
       stop(ErrorCode::unsupported,
-           "tensor \"" + name + "\" is " + tensor->type_name() +
+           "tensor \"" + name + "\" is " + tensor.type_name +
                "; F32, F16, BF16, Q8_0, Q4_0, Q4_1 and Q6_K are implemented");
       return std::nullopt;
     }
-    return Found{*type, file_.data(*tensor)};
+    return Found{*tensor.type, tensor.bytes};
   }
 
-  const GgufFile& file_;
+  const StoredTensors& tensors_;
   std::set<std::string> used_;
   std::optional<Error> error_;
 };
 
-LayerWeights load_layer(Loader& from, const std::string& prefix, const ModelConfig& c) {
+LayerWeights load_layer(Loader& from, const TensorNames& names, std::size_t index,
+                        const ModelConfig& c) {
+  const std::string prefix = names.layer + std::to_string(index) + ".";
   LayerWeights layer;
-  layer.attention_norm = from.vector(prefix + "attn_norm.weight", c.hidden);
-  layer.q = from.matrix(prefix + "attn_q.weight", c.q_width(), c.hidden);
-  layer.k = from.matrix(prefix + "attn_k.weight", c.kv_width(), c.hidden);
-  layer.v = from.matrix(prefix + "attn_v.weight", c.kv_width(), c.hidden);
-  layer.o = from.matrix(prefix + "attn_output.weight", c.hidden, c.q_width());
-  layer.ffn_norm = from.vector(prefix + "ffn_norm.weight", c.hidden);
-  layer.gate = from.matrix(prefix + "ffn_gate.weight", c.ffn, c.hidden);
-  layer.up = from.matrix(prefix + "ffn_up.weight", c.ffn, c.hidden);
-  layer.down = from.matrix(prefix + "ffn_down.weight", c.hidden, c.ffn);
+  layer.attention_norm = from.vector(prefix + names.attention_norm, c.hidden);
+  layer.q = from.matrix(prefix + names.q, c.q_width(), c.hidden);
+  layer.k = from.matrix(prefix + names.k, c.kv_width(), c.hidden);
+  layer.v = from.matrix(prefix + names.v, c.kv_width(), c.hidden);
+  layer.o = from.matrix(prefix + names.o, c.hidden, c.q_width());
+  layer.ffn_norm = from.vector(prefix + names.ffn_norm, c.hidden);
+  layer.gate = from.matrix(prefix + names.gate, c.ffn, c.hidden);
+  layer.up = from.matrix(prefix + names.up, c.ffn, c.hidden);
+  layer.down = from.matrix(prefix + names.down, c.hidden, c.ffn);
   return layer;
 }
 
-void load_rope_factors(Loader& from, const ModelConfig& config, Weights& weights) {
-  if (!from.has("rope_freqs.weight")) return;
-  weights.rope_factors = from.vector("rope_freqs.weight", config.rotary_dim / 2);
+void load_rope_factors(Loader& from, const std::string& name, const ModelConfig& config,
+                       Weights& weights) {
+  if (!from.has(name)) return;
+  weights.rope_factors = from.vector(name, config.rotary_dim / 2);
   for (const float factor : weights.rope_factors) {
     if (!std::isfinite(factor) || !(factor > 0)) {
       from.stop(ErrorCode::bad_model_file,
-                "tensor \"rope_freqs.weight\" has a factor that is not a positive number");
+                "tensor \"" + name + "\" has a factor that is not a positive number");
     }
   }
 }
 
-void describe(const GgufHeader& header, Weights& weights) {
+void describe(const StoredTensors& tensors, Weights& weights) {
   std::map<std::string, std::size_t> per_type;
-  for (const GgufTensor& tensor : header.tensors) {
-    std::string type = tensor.type_name();
+  for (const auto& [name, tensor] : tensors) {
+    std::string type = tensor.type_name;
     for (char& c : type) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
     ++per_type[type];
-    weights.parameters += tensor.elements();
+    weights.parameters += tensor.elements;
   }
   for (const auto& [type, count] : per_type) {
     if (!weights.dtypes.empty()) weights.dtypes += ',';
@@ -162,24 +244,32 @@ void describe(const GgufHeader& header, Weights& weights) {
   }
 }
 
+Result<Weights> load(const StoredTensors& tensors, const TensorNames& names,
+                     const ModelConfig& config, bool tied) {
+  Loader from(tensors);
+  Weights weights;
+  weights.embedding = from.table(names.embedding, config.vocabulary, config.hidden);
+  for (std::size_t i = 0; i < config.layers && from.ok(); ++i) {
+    weights.layers.push_back(load_layer(from, names, i, config));
+  }
+  weights.output_norm = from.vector(names.output_norm, config.hidden);
+  weights.head = from.matrix(tied ? names.embedding : names.head, config.vocabulary, config.hidden);
+  load_rope_factors(from, names.rope_factors, config, weights);
+  from.check_all_used();
+  if (!from.ok()) return tl::make_unexpected(from.error());
+  describe(tensors, weights);
+  return weights;
+}
+
 }  // namespace
 
 Result<Weights> load_weights(const GgufFile& file, const ModelConfig& config) {
-  Loader from(file);
-  Weights weights;
-  weights.embedding = from.table("token_embd.weight", config.vocabulary, config.hidden);
-  for (std::size_t i = 0; i < config.layers && from.ok(); ++i) {
-    weights.layers.push_back(load_layer(from, "blk." + std::to_string(i) + ".", config));
-  }
-  weights.output_norm = from.vector("output_norm.weight", config.hidden);
-  const bool tied = !from.has("output.weight");
-  weights.head =
-      from.matrix(tied ? "token_embd.weight" : "output.weight", config.vocabulary, config.hidden);
-  load_rope_factors(from, config, weights);
-  from.check_all_used();
-  if (!from.ok()) return tl::make_unexpected(from.error());
-  describe(file.header(), weights);
-  return weights;
+  const StoredTensors tensors = stored_tensors(file);
+  return load(tensors, gguf_names(), config, !tensors.contains(gguf_names().head));
+}
+
+Result<Weights> load_weights(const SafetensorsFile& file, const ModelConfig& config, bool tied) {
+  return load(stored_tensors(file), hugging_face_names(), config, tied);
 }
 
 }  // namespace fixpoint::engine

@@ -9,6 +9,7 @@
 #include "local_engine/gguf.hpp"
 #include "local_engine/model_config.hpp"
 #include "local_engine/result.hpp"
+#include "local_engine/safetensors.hpp"
 
 namespace fixpoint::engine {
 
@@ -41,5 +42,7 @@ struct Weights {
 // a tensor type without a kernel or a tensor that the architecture does not use (a bias, an
 // expert).
 Result<Weights> load_weights(const GgufFile& file, const ModelConfig& config);
+// The same from Hugging Face's file. `tied`: the head is the embedding, and the file has no other.
+Result<Weights> load_weights(const SafetensorsFile& file, const ModelConfig& config, bool tied);
 
 }  // namespace fixpoint::engine

@@ -221,8 +221,8 @@ void start(Gateway& gateway, Plan& plan, const Request& request, net::io_context
     return;
   }
   const bool ask_for_usage = plan.request.stream && plan.store && !plan.request.include_usage;
-  auto call = build_upstream_call(*plan.upstream, *plan.route, request, plan.request.endpoint,
-                                  ask_for_usage);
+  auto call = build_upstream_call(*plan.upstream, request, plan.request.endpoint,
+                                  std::move(plan.body), ask_for_usage);
   if (!call) {
     job->fail(call.error());
     return;

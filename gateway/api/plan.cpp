@@ -2,6 +2,7 @@
 
 #include "cache/base/digest.hpp"
 #include "gateway/gateway.hpp"
+#include "gateway/json_edit.hpp"
 
 namespace fixpoint {
 namespace {
@@ -42,11 +43,40 @@ bool is_cacheable(const Plan& plan, CachePolicy policy, bool tagged) {
          plan.request.directives.sample.has_value() || tagged;
 }
 
-// When the client's own key goes to the upstream, answers belong to the holder of that key.
+// When the client's own credentials go to the upstream, answers belong to their holder. All headers
+// that are known to carry a key count, whichever of them the upstream looks at.
 std::string tenant_of(const UpstreamConfig& upstream, const Headers& headers) {
-  const auto* own = headers.find("authorization");
-  if (!upstream.api_key.empty() || !own) return {};
-  return sha256_hex("fixpoint-tenant-v1" + *own);
+  if (!upstream.api_key.empty()) return {};
+  std::string credentials;
+  for (const char* name : {"authorization", "x-api-key", "api-key"}) {
+    if (const auto* own = headers.find(name)) credentials += std::string(name) + ":" + *own + "\n";
+  }
+  return credentials.empty() ? std::string() : sha256_hex("fixpoint-tenant-v1\n" + credentials);
+}
+
+// Keys what the upstream will be asked, not what the client wrote: a route that begins to rename a
+// model, or another query string, must not find the old answers.
+std::optional<ApiError> key_upstream(Plan& plan, const Request& request) {
+  plan.body = request.body;
+  if (!plan.route->upstream_model.empty()) {
+    auto renamed = set_member(plan.body, "model", json_string(plan.route->upstream_model));
+    if (!renamed) return bad_request(renamed.error().message, "model");
+    plan.body = std::move(*renamed);
+  }
+  std::string endpoint(endpoint_name(plan.request.endpoint));
+  if (!request.query.empty()) endpoint += "?" + request.query;
+  const auto tenant = tenant_of(*plan.upstream, request.headers);
+  BodyKeyInput input;
+  input.tenant = tenant;
+  input.provider = plan.upstream->name;
+  input.base_url = plan.upstream->base_url;
+  input.endpoint = endpoint;
+  input.request = plan.body;
+  input.sample = plan.sample;
+  auto key = body_key(input);
+  if (!key) return bad_request(key.error().message);
+  plan.key = std::move(*key);
+  return {};
 }
 
 }  // namespace
@@ -78,12 +108,8 @@ ApiResult<Plan> make_plan(Gateway& gateway, Endpoint endpoint, const Request& re
     plan.reproducible = !local->random_seed;
     plan.key = local->key;
     plan.local = std::move(*local);
-  } else {
-    const auto tenant = tenant_of(*plan.upstream, request.headers);
-    auto key = body_key({tenant, plan.upstream->name, plan.upstream->base_url,
-                         endpoint_name(endpoint), request.body, plan.sample});
-    if (!key) return refuse(bad_request(key.error().message));
-    plan.key = std::move(*key);
+  } else if (auto error = key_upstream(plan, request)) {
+    return refuse(std::move(*error));
   }
 
   const auto policy = plan.route->cache.value_or(gateway.config.cache.policy);

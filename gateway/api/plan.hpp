@@ -19,6 +19,8 @@ struct Plan {
   const UpstreamConfig* upstream = nullptr;  // null: the local engine answers
   engine::Engine* engine = nullptr;
   std::optional<LocalRequest> local;  // set with engine
+  std::string body;  // what the upstream is to get: the client's bytes, the model renamed if the
+                     // route says so
   CacheKey key;
   std::uint32_t sample = 0;
   bool reproducible = false;  // answered by the engine, with a seed that is given or derived

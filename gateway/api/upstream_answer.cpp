@@ -285,20 +285,9 @@ Headers visible_headers(const Headers& upstream) {
   return headers;
 }
 
-ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream,
-                                            const RouteConfig& route, const Request& client,
-                                            Endpoint endpoint, bool ask_for_usage) {
-  std::string body = client.body;
-  const auto edit = [&](std::string_view name,
-                        const std::string& value) -> std::optional<ApiError> {
-    auto edited = set_member(body, name, value);
-    if (!edited) return bad_request(edited.error().message, std::string(name));
-    body = std::move(*edited);
-    return {};
-  };
-  if (!route.upstream_model.empty()) {
-    if (auto error = edit("model", json_string(route.upstream_model))) return refuse(*error);
-  }
+ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream, const Request& client,
+                                            Endpoint endpoint, std::string body,
+                                            bool ask_for_usage) {
   if (ask_for_usage) {
     const auto given = find_member(body, "stream_options");
     std::string options = "{\"include_usage\":true}";
@@ -307,7 +296,9 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream,
       if (!widened) return refuse(bad_request(widened.error().message, "stream_options"));
       options = std::move(*widened);
     }
-    if (auto error = edit("stream_options", options)) return refuse(*error);
+    auto edited = set_member(body, "stream_options", options);
+    if (!edited) return refuse(bad_request(edited.error().message, "stream_options"));
+    body = std::move(*edited);
   }
 
   UpstreamCall call;

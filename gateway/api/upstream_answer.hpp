@@ -16,12 +16,12 @@ struct UpstreamCall {
   UpstreamRequest request;
 };
 
-// Builds the call. ask_for_usage adds stream_options.include_usage: a stream that is to be stored
-// must have its usage, for the plain requests that will be served from it. Errors: 400 (a body that
-// cannot be edited).
-ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream,
-                                            const RouteConfig& route, const Request& client,
-                                            Endpoint endpoint, bool ask_for_usage);
+// Builds the call around the body that was keyed. ask_for_usage adds stream_options.include_usage:
+// a stream that is to be stored must have its usage, for the plain requests that will be served
+// from it. Errors: 400 (a body that cannot be edited).
+ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream, const Request& client,
+                                            Endpoint endpoint, std::string body,
+                                            bool ask_for_usage);
 
 // Starts the relay on this core and returns at once. The call is cancelled when nobody waits any
 // more.

@@ -161,6 +161,13 @@ Result<std::unique_ptr<PreTokenizer>> PreTokenizer::create(std::string_view name
                                           "' is not implemented (known: " + known + ")");
 }
 
+std::string_view pre_tokenizer_with_pattern(std::string_view pattern) {
+  for (const Family& family : kFamilies) {
+    if (family.pattern == pattern) return family.name;
+  }
+  return {};
+}
+
 void PreTokenizer::split(std::string_view text, const Word& word) const {
   while (!text.empty()) {
     const std::size_t valid = valid_utf8_prefix(text);

@@ -35,4 +35,8 @@ class PreTokenizer {
   std::unique_ptr<Impl> impl_;
 };
 
+// The name of the pre-tokenizer whose published pattern is `pattern`, character for character;
+// empty if there is none.
+std::string_view pre_tokenizer_with_pattern(std::string_view pattern);
+
 }  // namespace fixpoint::engine

@@ -197,6 +197,33 @@ class Tenants(GatewayTest):
         self.assertEqual(self.mock.stats()["requests"], 2)
 
 
+    def test_every_header_that_carries_a_key_counts(self):
+        keys = {chat(self.gateway.port, "mock", "whose", {name: "k"}).headers["x-fixpoint-key"]
+                for name in ("Authorization", "x-api-key", "api-key")}
+        self.assertEqual(len(keys), 3)
+
+    def test_what_the_upstream_is_asked_is_keyed(self):
+        body = {"model": "mock", "messages": [{"role": "user", "content": "query"}]}
+        keys = {call(self.gateway.port, "POST", f"/v1/chat/completions{query}", body).headers["x-fixpoint-key"]
+                for query in ("", "?api-version=1", "?api-version=2")}
+        self.assertEqual(len(keys), 3)
+
+
+class Renamed(GatewayTest):
+    @classmethod
+    def config(cls):
+        return {"upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "x"}],
+                "routes": [{"model": "alias", "upstream": "mock", "upstream_model": "mock"},
+                           {"model": "other", "upstream": "mock", "upstream_model": "mock-length"},
+                           {"model": "mock", "upstream": "mock"}]}
+
+    def test_an_alias_shares_the_answers_of_what_it_stands_for(self):
+        def key(model):
+            return chat(self.gateway.port, model, "x", temperature=0).headers["x-fixpoint-key"]
+        self.assertEqual(key("alias"), key("mock"))
+        self.assertNotEqual(key("other"), key("mock"))
+
+
 class FullDisk(GatewayTest):
     def test_requests_go_on(self):
         folder = tempfile.mkdtemp(prefix="fixpoint-test-")

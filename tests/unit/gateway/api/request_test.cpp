@@ -88,20 +88,20 @@ TEST(Directives, SampleAndRepro) {
   }
 }
 
-TEST(UpstreamCall, ChangesTheBodyOnlyWhereTheConfigurationSaysSo) {
+TEST(UpstreamCall, ChangesTheBodyOnlyWhenUsageIsNeeded) {
   UpstreamConfig upstream;
   upstream.name = "u";
   upstream.headers.push_back({"x-extra", "1"});
-  RouteConfig route;
   Request client;
-  client.body = R"({ "model":"m" ,"n":12345678901234567890123})";
   client.query = "a=b";
   client.headers.add("Authorization", "Bearer own");
   client.headers.add("x-fixpoint-sample", "1");
   client.headers.add("Accept-Encoding", "gzip");
-  auto call = build_upstream_call(upstream, route, client, kChat, false);
+  const std::string body =
+      R"({ "model":"m" ,"n":12345678901234567890123,"stream_options":{"x":1}})";
+  auto call = build_upstream_call(upstream, client, kChat, body, false);
   ASSERT_TRUE(call);
-  EXPECT_EQ(*call->request.body, client.body);
+  EXPECT_EQ(*call->request.body, body);
   EXPECT_EQ(call->request.path, "/chat/completions?a=b");
   EXPECT_EQ(*call->request.headers.find("authorization"), "Bearer own");
   EXPECT_EQ(*call->request.headers.find("x-extra"), "1");
@@ -109,13 +109,11 @@ TEST(UpstreamCall, ChangesTheBodyOnlyWhereTheConfigurationSaysSo) {
   EXPECT_EQ(call->request.headers.find("accept-encoding"), nullptr);
 
   upstream.api_key = "secret";
-  route.upstream_model = "other \"model\"";
-  call = build_upstream_call(upstream, route, client, kChat, true);
+  call = build_upstream_call(upstream, client, kChat, body, true);
   ASSERT_TRUE(call);
   EXPECT_EQ(*call->request.headers.find("authorization"), "Bearer secret");
-  const auto body = nlohmann::json::parse(*call->request.body);
-  EXPECT_EQ(body["model"], "other \"model\"");
-  EXPECT_EQ(body["stream_options"]["include_usage"], true);
+  const auto sent = nlohmann::json::parse(*call->request.body);
+  EXPECT_EQ(sent["stream_options"], (nlohmann::json{{"x", 1}, {"include_usage", true}}));
   EXPECT_NE(call->request.body->find("12345678901234567890123"), std::string::npos);
 }
 
