@@ -29,6 +29,10 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
  public:
   using EventPtr = std::shared_ptr<const Event>;
 
+  // shared: readers may join at any time, so events are kept to the end. Otherwise there is one
+  // reader, joined before the first event, and an event goes when it was read.
+  explicit Flight(bool shared = true) : shared_(shared) {}
+
   // One reader's place in the log. Leaves the flight when destroyed. Used by one thread at a time.
   class Reader {
    public:
@@ -113,7 +117,8 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
     {
       const std::lock_guard lock(mutex_);
       if (reader.at_ >= events_.size()) return nullptr;
-      event = events_[reader.at_++];
+      event = shared_ ? events_[reader.at_] : std::move(events_[reader.at_]);
+      ++reader.at_;
       progress = std::exchange(publisher_waits_, false);
     }
     if (progress && progress_wake_) progress_wake_();
@@ -156,6 +161,7 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
     return wakes;
   }
 
+  const bool shared_;
   mutable std::mutex mutex_;
   std::vector<EventPtr> events_;
   std::vector<Reader*> readers_;

@@ -32,12 +32,14 @@ fi
 fixpoint="$PWD/build/release/gateway/fixpoint"
 
 say "Model smollm2-135m (SmolLM2-135M-Instruct, Apache-2.0, 98 MB)"
-model=true
+model=smollm2-135m
+example=deploy/config.local.yaml
 "$fixpoint" model pull smollm2-135m || {
-  model=false
+  model=fixpoint-tiny
+  example=deploy/config.proxy.yaml
   cat >&2 <<TXT
-The model could not be fetched, so the gateway starts without a local engine, as a proxy.
-To add it later: bring SmolLM2-135M-Instruct.Q4_1.gguf to this machine, then run
+The model could not be fetched, so fixpoint-tiny answers: the small model that is part of this repository.
+To have the larger one later: bring SmolLM2-135M-Instruct.Q4_1.gguf to this machine, then run
   $fixpoint model pull smollm2-135m --from FILE
 and this script again.
 TXT
@@ -45,16 +47,12 @@ TXT
 
 config="${XDG_CONFIG_HOME:-$HOME/.config}/fixpoint/config.yaml"
 say "Configuration $config"
-if [ -e "$config" ] && { [ "$model" = false ] || grep -q smollm2-135m "$config"; }; then
+if [ -e "$config" ] && grep -q "$model" "$config"; then
   echo "kept as it is"
 else
   [ -e "$config" ] && { cp "$config" "$config.before-quickstart"; echo "the old one is now $config.before-quickstart"; }
   mkdir -p "$(dirname "$config")"
-  if [ "$model" = true ]; then
-    cp deploy/config.local.yaml "$config"
-  else
-    cp deploy/config.proxy.yaml "$config"
-  fi
+  cp "$example" "$config"
 fi
 "$fixpoint" check-config --config "$config" || die "the configuration is not valid: see above"
 
@@ -73,35 +71,29 @@ for _ in $(seq 120); do
 done
 [ "$(curl -s -o /dev/null -w '%{http_code}' --max-time 2 "$url/readyz")" = 200 ] || die "the gateway was not ready within a minute"
 
-if [ "$model" = true ]; then
-  question='{"model": "smollm2-135m", "temperature": 0, "messages": [{"role": "user", "content": "What is the capital of France?"}]'
-  headers=$(mktemp)
-  show='import json, sys
+question='{"model": "'"$model"'", "temperature": 0, "messages": [{"role": "user", "content": "What is the capital of France?"}]'
+headers=$(mktemp)
+show='import json, sys
 for line in sys.stdin:
     if not line.startswith("data: ") or line.startswith("data: [DONE]"): continue
     for choice in json.loads(line[6:])["choices"]:
         print(choice["delta"].get("content", ""), end="", flush=True)
 print()'
 
-  say "One question, streamed: What is the capital of France?"
-  curl -sSN -D "$headers" "$url/v1/chat/completions" -H 'Content-Type: application/json' -H 'x-fixpoint-repro: required' \
-    -d "$question, \"stream\": true}" | python3 -u -c "$show"
-  grep -i '^cache-status' "$headers"
+say "One question, streamed: What is the capital of France?"
+curl -sSN -D "$headers" "$url/v1/chat/completions" -H 'Content-Type: application/json' -H 'x-fixpoint-repro: required' \
+  -d "$question, \"stream\": true}" | python3 -u -c "$show"
+grep -i '^cache-status' "$headers"
 
-  say "The same question again, plain: answered from the cache"
-  curl -sS -D "$headers" "$url/v1/chat/completions" -H 'Content-Type: application/json' -H 'x-fixpoint-repro: required' \
-    -d "$question}" | python3 -c 'import json, sys; print(json.load(sys.stdin)["choices"][0]["message"]["content"])'
-  grep -i -e '^cache-status' -e '^x-fixpoint' "$headers"
-  generation=$(sed -n 's/^x-fixpoint-generation: *//Ip' "$headers" | tr -d '\r')
-  rm -f "$headers"
+say "The same question again, plain: answered from the cache"
+curl -sS -D "$headers" "$url/v1/chat/completions" -H 'Content-Type: application/json' -H 'x-fixpoint-repro: required' \
+  -d "$question}" | python3 -c 'import json, sys; print(json.load(sys.stdin)["choices"][0]["message"]["content"])'
+grep -i -e '^cache-status' -e '^x-fixpoint' "$headers"
+generation=$(sed -n 's/^x-fixpoint-generation: *//Ip' "$headers" | tr -d '\r')
+rm -f "$headers"
 
-  say "The thinnest top-2 margins of that answer: where it came closest to going another way"
-  "$fixpoint" log margins "$generation" --config "$config" -n 5 || die "the token log has no such generation"
-else
-  say "Serving without a local model; GET /v1/models says:"
-  curl -sS "$url/v1/models"
-  echo
-fi
+say "The thinnest top-2 margins of that answer: where it came closest to going another way"
+"$fixpoint" log margins "$generation" --config "$config" -n 5 || die "the token log has no such generation"
 
 cat <<TXT
 

@@ -63,7 +63,7 @@ struct AccessLogConfig {
 // A local engine.
 struct ModelConfig {
   std::string name;
-  std::string path;  // a file, or a name that the model store knows: see ModelStore::resolve()
+  std::string path;  // file, folder or name that the model store knows: see ModelStore::resolve()
   std::uint64_t threads = 0;
   std::uint64_t context = 0;
   std::uint64_t max_batch = 8;
@@ -111,6 +111,7 @@ struct Config {
   std::vector<ModelConfig> models;
   std::vector<UpstreamConfig> upstreams;
   std::vector<RouteConfig> routes;  // the first match wins
+  bool tiny_by_default = false;     // nothing was configured to answer: fixpoint-tiny was added
 
   std::string models_dir() const { return data_dir + "/models"; }
   const ModelConfig* find_model(std::string_view name) const;
@@ -142,8 +143,9 @@ struct ConfigOptions {
 
 using ConfigResult = tl::expected<Config, std::vector<ConfigError>>;
 
-// Parses, checks and completes (data_dir, cache.path, log.path) a configuration. On failure every
-// error found is returned, in the order of the file. `file` is for messages. Thread-safe.
+// Parses, checks and completes a configuration: data_dir, cache.path, log.path; fixpoint-tiny and a
+// route to it where there is no model, upstream or route. On failure every error found is
+// returned, in the order of the file. `file` is for messages. Thread-safe.
 ConfigResult parse_config(std::string_view yaml, const std::string& file,
                           const ConfigOptions& options = {});
 // Reads the file first. An unreadable file is one ConfigError. An empty name is the empty file: all

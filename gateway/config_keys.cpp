@@ -93,8 +93,8 @@ constexpr std::array kModelKeys{
         {"name", KeyType::name, "How routes call this local model.", 1, kNameMax, true},
         &ModelConfig::name},
     Key<ModelConfig>{{"path", KeyType::text,
-                      "GGUF file, or a known name (`fixpoint model list`) that is looked up in "
-                      "`data_dir/models`.",
+                      "GGUF file, folder in Hugging Face's form, or a known name (`fixpoint model "
+                      "list`) that is looked up in `data_dir/models`.",
                       1, kTextMax, true},
                      &ModelConfig::path},
     Key<ModelConfig>{

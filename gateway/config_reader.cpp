@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "gateway/config_keys.hpp"
+#include "gateway/model_store.hpp"
 #include "gateway/safe_text.hpp"
 
 namespace fixpoint {
@@ -296,10 +297,22 @@ class Reader {
     }
     if (config.cache.path.empty()) config.cache.path = config.data_dir + "/cache.db";
     if (config.log.path.empty()) config.log.path = config.data_dir + "/log.db";
+    if (config.models.empty() && config.upstreams.empty() && config.routes.empty()) {
+      add_tiny_model(config);
+    }
     config::cross_check(config, [&](const std::string& path, std::string message) {
       const auto option = overridden_.find(path);
       error(place_of(path), (option == overridden_.end() ? path : option->second) + ": " + message);
     });
+  }
+
+  // Nothing configured to answer: the model that is always there does.
+  static void add_tiny_model(Config& config) {
+    ModelConfig& model = config.models.emplace_back();
+    model.name = model.path = kTinyModel;
+    RouteConfig& route = config.routes.emplace_back();
+    route.model = route.local = kTinyModel;
+    config.tiny_by_default = true;
   }
 
   // The place of a key, or of the item that lacks it.

@@ -174,6 +174,21 @@ Result<std::string> fetch_from_hugging_face(const KnownModel& model, const PullO
   return file;
 }
 
+bool is_model_folder(const std::string& path) {
+  std::error_code code;
+  return fs::is_regular_file(path + "/config.json", code);
+}
+
+Result<std::string> resolve_tiny(const std::string& store) {
+  const std::string kept = store + "/" + std::string(kTinyModel);
+  for (const std::string& path : {kept, std::string(FIXPOINT_TINY_MODEL_DIR)}) {
+    if (is_model_folder(path)) return path;
+  }
+  return fail(ErrorCode::not_found, "the model " + std::string(kTinyModel) + " is neither in " +
+                                        FIXPOINT_TINY_MODEL_DIR + " nor in " + kept +
+                                        ": copy local_engine/models/tiny of the source tree there");
+}
+
 }  // namespace
 
 std::span<const KnownModel> known_models() {
@@ -207,16 +222,18 @@ std::string ModelStore::path_of(const KnownModel& model) const {
 }
 
 Result<std::string> ModelStore::resolve(std::string_view name_or_path) const {
+  if (name_or_path == kTinyModel) return resolve_tiny(folder_);
   const KnownModel* known = find_known_model(name_or_path);
   std::string path = known != nullptr ? path_of(*known) : std::string(name_or_path);
   std::error_code code;
-  if (fs::is_regular_file(path, code)) return path;
+  if (fs::is_regular_file(path, code) || is_model_folder(path)) return path;
   if (known != nullptr) {
     return fail(ErrorCode::not_found, "the model " + std::string(known->name) + " is not in " +
                                           folder_ + ": run `fixpoint model pull " +
                                           std::string(known->name) + "`");
   }
-  return fail(ErrorCode::not_found, path + " is no file, and no known model has this name");
+  return fail(ErrorCode::not_found,
+              path + " is no model file or folder, and no known model has this name");
 }
 
 Result<std::vector<StoredModel>> ModelStore::list() const {

@@ -24,6 +24,10 @@ struct KnownModel {
 std::span<const KnownModel> known_models();
 const KnownModel* find_known_model(std::string_view name);
 
+// The small model that belongs to the source tree: what a gateway without any configured model
+// serves.
+inline constexpr std::string_view kTinyModel = "fixpoint-tiny";
+
 struct StoredModel {
   std::string name;  // file name without .gguf
   std::string path;
@@ -50,8 +54,10 @@ class ModelStore {
   const std::string& folder() const { return folder_; }
   // The path of a known model's file in this store, whether or not it is there.
   std::string path_of(const KnownModel& model) const;
-  // What a configuration's `path` means: a known name is its file in the store, anything else a
-  // path. Errors: not_found, with what to do.
+  // What a configuration's `path` means: a known name is its file in the store, fixpoint-tiny is
+  // its folder in the store or else in the source tree that the program was built from, anything
+  // else is the path of a GGUF file or of a folder in Hugging Face's form. Errors: not_found, with
+  // what to do.
   Result<std::string> resolve(std::string_view name_or_path) const;
   Result<std::vector<StoredModel>> list() const;  // by name
   // Fetches or copies a model, checks size and SHA-256, then moves it in place. Blocks for as long

@@ -1,5 +1,7 @@
 #include "gateway/serve.hpp"
 
+#include <sys/resource.h>
+
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <optional>
@@ -84,10 +86,10 @@ bool load_engines(Gateway& gateway) {
   return true;
 }
 
-// Waits for SIGINT or SIGTERM on a context of its own.
+// Waits for SIGINT, SIGTERM or SIGHUP (its terminal closed) on a context of its own.
 class StopSignal {
  public:
-  StopSignal() : signals_(context_, SIGINT, SIGTERM) {
+  StopSignal() : signals_(context_, SIGINT, SIGTERM, SIGHUP) {
     signals_.async_wait([](const boost::system::error_code&, int) {});
   }
   void wait() { context_.run(); }
@@ -96,6 +98,24 @@ class StopSignal {
   net::io_context context_{1};
   net::signal_set signals_;
 };
+
+// Every connection is a descriptor, and a shell's soft limit is often 1,024: takes what the hard
+// limit gives, and keeps room beside the clients for upstream connections and files.
+std::uint64_t raise_descriptor_limit(std::uint64_t wanted_connections) {
+  constexpr std::uint64_t kReserve = 1024;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted_connections;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::uint64_t most =
+      limit.rlim_cur > 2 * kReserve ? limit.rlim_cur - kReserve : limit.rlim_cur / 2;
+  if (most >= wanted_connections) return wanted_connections;
+  log_warning("server.max_connections is " + std::to_string(wanted_connections) + ", but " +
+              std::to_string(limit.rlim_cur) + " descriptors allow " + std::to_string(most) +
+              ": using that; raise `ulimit -n`");
+  return most;
+}
 
 }  // namespace
 
@@ -107,7 +127,9 @@ int serve(const Config& config, const std::string&) {
   Gateway gateway(config, cores);
   if (!open_stores(gateway)) return kExitFailed;
 
-  Server server(cores, server_options(config.server), make_handler(gateway));
+  ServerOptions options = server_options(config.server);
+  options.max_connections = raise_descriptor_limit(options.max_connections);
+  Server server(cores, options, make_handler(gateway));
   std::optional<AdminFile> admin;
   if (gateway.store) {
     const auto address = parse_listen(config.server.listen).value().address;

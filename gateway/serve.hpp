@@ -7,8 +7,8 @@
 
 namespace fixpoint {
 
-// Serves until SIGINT or SIGTERM, then drains. `config_file` is what SIGHUP reads again; empty: the
-// defaults. Returns the exit code (gateway/cli/cli.hpp).
+// Serves until SIGINT, SIGTERM or SIGHUP, then drains. `config_file` is where the configuration
+// came from; empty: the defaults. Returns the exit code (gateway/cli/cli.hpp).
 int serve(const Config& config, const std::string& config_file);
 
 }  // namespace fixpoint

@@ -4,8 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "local_engine/gguf.hpp"
-#include "local_engine/model_text.hpp"
+#include "local_engine/model_files.hpp"
 #include "local_engine/request_check.hpp"
 #include "local_engine/scheduler.hpp"
 #include "local_engine/sha256.hpp"
@@ -85,51 +84,44 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, EngineOptions options) {
   if (auto checked = check_options(options); !checked) return tl::make_unexpected(checked.error());
-  auto file = GgufFile::open(path);
-  if (!file) return tl::make_unexpected(file.error());
-  auto config = read_model_config(file->header());
-  if (!config) return tl::make_unexpected(config.error());
-  auto context = effective_context(*config, options);
+  auto model_files = load_model_files(path);
+  if (!model_files) return tl::make_unexpected(model_files.error());
+  auto& [config, text, weights, weights_digest] = *model_files;
+  auto context = effective_context(config, options);
   if (!context) return tl::make_unexpected(context.error());
-  auto text = read_model_text(file->header());
-  if (!text) return tl::make_unexpected(text.error());
 
   auto impl = std::make_unique<Impl>();
-  auto tokenizer = Tokenizer::create(text->tokenizer);
+  auto tokenizer = Tokenizer::create(text.tokenizer);
   if (!tokenizer) return tl::make_unexpected(tokenizer.error());
   impl->tokenizer = *std::move(tokenizer);
-  if (!text->chat_template.empty()) {
-    auto chat = ChatTemplate::parse(text->chat_template, text->bos, text->eos);
+  if (!text.chat_template.empty()) {
+    auto chat = ChatTemplate::parse(text.chat_template, text.bos, text.eos);
     if (!chat) return tl::make_unexpected(chat.error());
     impl->chat_template = *std::move(chat);
   }
-  auto weights = load_weights(*file, *config);
-  if (!weights) return tl::make_unexpected(weights.error());
 
   ModelInfo& info = impl->info;
-  Sha256 digest;
-  digest.update(file->bytes());
   info.name = options.name;
   info.architecture = "llama";
   info.file = path;
-  info.weights_digest = digest.finish();
-  info.fingerprint = fingerprint(info.weights_digest, *impl->tokenizer, *text, weights->dtypes);
+  info.weights_digest = weights_digest;
+  info.fingerprint = fingerprint(info.weights_digest, *impl->tokenizer, text, weights.dtypes);
   info.context = *context;
-  info.vocabulary = config->vocabulary;
-  info.layers = config->layers;
-  info.parameters = weights->parameters;
+  info.vocabulary = config.vocabulary;
+  info.layers = config.layers;
+  info.parameters = weights.parameters;
 
   // More pages than max_batch full sequences could never be used.
-  const std::size_t pages = std::min(options.kv_bytes / KvPool::page_bytes(*config),
+  const std::size_t pages = std::min(options.kv_bytes / KvPool::page_bytes(config),
                                      options.max_batch * KvPool::pages_for(*context));
-  auto pool = KvPool::create(*config, pages);
+  auto pool = KvPool::create(config, pages);
   if (!pool) return tl::make_unexpected(pool.error());
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   auto model = std::make_unique<Llama>(
-      *config, *std::move(weights), options.threads != 0 ? options.threads : cores,
+      config, std::move(weights), options.threads != 0 ? options.threads : cores,
       options.max_batch + options.prefill_chunk, options.max_batch);
   impl->scheduler = std::make_unique<Scheduler>(
-      std::move(model), *std::move(pool), Vocabulary{impl->tokenizer.get(), text->is_control},
+      std::move(model), *std::move(pool), Vocabulary{impl->tokenizer.get(), text.is_control},
       SchedulerOptions{*context, options.max_batch, options.prefill_chunk, options.max_queue});
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }

@@ -25,7 +25,7 @@ struct EngineOptions {
 
 struct ModelInfo {
   std::string name, architecture, file;
-  std::string weights_digest;  // SHA-256 (hex) of the model file
+  std::string weights_digest;  // SHA-256 (hex): see ModelFiles
   // "fp-" + 16 hex digits over profile, weights, tokenizer, template, dtypes and device class.
   std::string fingerprint;
   // Tokens per sequence: the least of the model's, the option's and what kv_bytes holds.
@@ -36,7 +36,8 @@ struct ModelInfo {
 // Thread-safe. Owns its threads, the weights and the KV cache.
 class Engine {
  public:
-  // Loads a GGUF file; afterwards nothing reads it. Errors: io, bad_model_file, unsupported,
+  // Loads a GGUF file or a folder in Hugging Face's form (load_model_files() lists the files);
+  // afterwards nothing reads them. Errors: io, bad_model_file, unsupported,
   // bad_request for an option outside its range, overloaded if the KV memory cannot be had.
   static Result<std::unique_ptr<Engine>> load(const std::string& path, EngineOptions options);
   ~Engine();

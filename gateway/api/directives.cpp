@@ -1,6 +1,7 @@
 #include "gateway/api/directives.hpp"
 
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -41,8 +42,11 @@ void parse_cache_control(std::string_view value, CacheDirectives& out) {
       if (argument.size() >= 2 && argument.front() == '"' && argument.back() == '"') {
         argument = argument.substr(1, argument.size() - 2);
       }
-      const auto seconds = parse_int<std::int64_t>(argument);
-      out.max_age_s = seconds && *seconds > 0 ? *seconds : 0;
+      const bool digits =
+          !argument.empty() && argument.find_first_not_of("0123456789") == std::string_view::npos;
+      // Digits beyond 64 bits mean as long as can be (RFC 9111, section 1.2.2).
+      constexpr auto kForever = std::numeric_limits<std::int64_t>::max();
+      out.max_age_s = digits ? parse_int<std::int64_t>(argument).value_or(kForever) : 0;
     }
   }
 }

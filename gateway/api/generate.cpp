@@ -83,6 +83,7 @@ class Delivery {
     if (!plan_.request.stream) {
       Response response;
       response.headers = final_headers();
+      response.headers.set("x-fixpoint-generation", complete.generation);
       response.body = complete.body;
       const auto sent = co_await writer_.send(response);
       status_ = sent ? 200 : 499;
@@ -112,6 +113,7 @@ class Delivery {
     Response response;
     response.status = failure.status;
     response.headers = final_headers();
+    response.headers.remove("x-fixpoint-generation");  // nothing was generated
     for (const auto& field : failure.headers) response.headers.set(field.name, field.value);
     response.body = std::make_shared<const std::string>(failure.body);
     const auto sent = co_await writer_.send(response);
@@ -184,7 +186,7 @@ Lookup look_up(Gateway& gateway, const Plan& plan) {
   }
   if (!*found) return result;
   const auto& max_age = plan.request.directives.cache.max_age_s;
-  if (max_age && now_ms() - (*found)->created_ms > *max_age * 1000) {
+  if (max_age && (now_ms() - (*found)->created_ms) / 1000 > *max_age) {
     result.forward = "stale";
     return result;
   }
@@ -273,7 +275,7 @@ ApiResult<Source> acquire(Gateway& gateway, Plan& plan, const Request& request,
   if (plan.look_up) {
     joined = gateway.flights.join(plan.key.name(), wake);
   } else {
-    joined.flight = std::make_shared<AnswerFlight>();
+    joined.flight = std::make_shared<AnswerFlight>(false);
     joined.reader = joined.flight->join(wake);
     joined.leader = true;
   }

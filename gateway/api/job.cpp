@@ -158,7 +158,7 @@ void record_answer(Endpoint endpoint, std::string_view body, bool asked_logprobs
 
 bool is_storable(std::string_view body) {
   const Json answer = Json::parse(body, nullptr, false);
-  if (!answer.is_object() || answer.contains("error")) return false;
+  if (!answer.is_object() || (answer.contains("error") && !answer["error"].is_null())) return false;
   const auto choices = answer.find("choices");
   if (choices == answer.end() || !choices->is_array() || choices->empty()) return false;
   return std::all_of(choices->begin(), choices->end(), [](const Json& choice) {
@@ -209,7 +209,7 @@ void AnswerJob::complete(std::string text) {
 }
 
 void AnswerJob::fail(AnswerFailure failure, std::string_view reason) {
-  if (!record.tokens.empty() || record.completion_tokens > 0) {
+  if (first_token != steady_clock::time_point{}) {  // something was generated, and shown
     record.finish_reason = "error: " + std::string(reason);
     finish_record();
   }

@@ -147,7 +147,11 @@ engine::SamplingParams read_sampling(Reader& reader) {
 // A message's content as text. Parts other than text are refused: the engine has no eyes.
 std::optional<ApiError> flatten_content(Json& message, const std::string& path) {
   const auto found = message.find("content");
-  if (found == message.end() || found->is_string() || found->is_null()) return {};
+  if (found == message.end() || found->is_null()) {
+    message["content"] = "";  // templates join it with text
+    return {};
+  }
+  if (found->is_string()) return {};
   if (!found->is_array())
     return bad_request("'" + path + ".content' must be a string or an array", path);
   std::string text;
@@ -176,6 +180,11 @@ ApiResult<std::string> render_chat(const OpenAiRequest& request, const engine::E
   for (std::size_t i = 0; i < input.messages.size(); ++i) {
     auto& message = input.messages[i];
     const auto path = "messages[" + std::to_string(i) + "]";
+    for (const auto& [name, value] : message.items()) {
+      if (name == "role" || name == "content" || value.is_null()) continue;
+      return refuse(bad_request("'" + path + "." + name + "' is not supported by the local engine",
+                                path + "." + name, "unsupported_parameter"));
+    }
     if (auto error = flatten_content(message, path)) return refuse(*error);
     auto& role = message["role"].get_ref<std::string&>();
     if (role == "developer") role = "system";  // OpenAI's newer name for the same turn

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cache/base/canonical_json.hpp"
+#include "gateway/json_guard.hpp"
 
 namespace fixpoint {
 namespace {
@@ -55,19 +56,17 @@ std::optional<ApiError> check_prompt(const Json& body) {
 
 ApiResult<OpenAiRequest> parse_request(Endpoint endpoint, const Headers& headers,
                                        std::string_view text) {
-  // First, because it bounds the nesting and refuses duplicate members, which a parse into a tree
-  // hides.
+  auto parsed = parse_json(text);
+  if (!parsed) return refuse(bad_request("The request body " + parsed.error().message));
+  // Duplicate members, which a tree hides, and bytes that are no UTF-8.
   if (const auto canonical = canonical_json(text); !canonical) {
     return refuse(
         bad_request("The request body is not acceptable JSON: " + canonical.error().message));
   }
   OpenAiRequest request;
   request.endpoint = endpoint;
-  request.body = Json::parse(text, nullptr, false);
+  request.body = std::move(*parsed);
   const Json& body = request.body;
-  if (body.is_discarded()) {
-    return refuse(bad_request("The request body has a number beyond the range of a double"));
-  }
   if (!body.is_object()) return refuse(bad_request("The request body must be a JSON object"));
 
   const auto* model = member(body, "model");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gateway/json_guard.hpp"
+
 namespace fixpoint {
 namespace {
 
@@ -16,17 +18,25 @@ bool is_indexed(const Json& array) {
   });
 }
 
-// Members that are sent once or repeated unchanged; joining them would double them.
-bool is_constant(std::string_view name) {
-  return name == "role" || name == "id" || name == "type" || name == "object";
+// Strings that arrive in pieces. Any other string (a role, an id, a name, a severity) is sent once
+// or repeated as a whole: joining it would double it.
+bool is_text(std::string_view name) {
+  return name == "content" || name == "text" || name == "refusal" || name == "arguments" ||
+         name == "reasoning" || name == "reasoning_content" || name == "thinking" ||
+         name == "input";
 }
 
 Result<void> merge_delta(Json& into, const Json& delta);
 
 Result<void> merge_value(std::string_view name, Json& into, const Json& value) {
   if (value.is_null()) return {};
-  if (into.is_string() && value.is_string() && !is_constant(name)) {
-    into.get_ref<std::string&>() += value.get_ref<const std::string&>();
+  if (into.is_string() && value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    if (is_text(name)) {
+      into.get_ref<std::string&>() += text;
+    } else if (!text.empty()) {
+      into = text;
+    }
     return {};
   }
   if (into.is_object() && value.is_object()) return merge_delta(into, value);
@@ -64,6 +74,9 @@ Result<void> merge_delta(Json& into, const Json& delta) {
       continue;
     }
     if (!into.contains(name)) {
+      if (into.size() >= kMaxMerged) {
+        return fail(ErrorCode::protocol, "chunks: an object with more than 1024 members");
+      }
       // An indexed array starts empty, so that a first chunk with one index twice merges as well.
       into[name] = value.is_array() && is_indexed(value) ? Json::array() : Json();
       if (value.is_null()) continue;
@@ -140,6 +153,7 @@ void split_choice(Endpoint endpoint, const Json& head, const Json& choice,
   const Json logprobs = choice.value("logprobs", Json());
   Json message = choice.value("message", Json::object());
   if (endpoint == Endpoint::completions) message = {{"content", choice.value("text", Json(""))}};
+  if (!message.is_object()) message = Json::object();
   const auto emit = [&](Json delta, Json finish, Json probs) {
     out.push_back(chunk_of(head, Json::array({choice_of(endpoint, index, std::move(delta),
                                                         std::move(finish), std::move(probs))})));
@@ -177,7 +191,12 @@ void split_choice(Endpoint endpoint, const Json& head, const Json& choice,
     }
     if (!rest.empty()) emit(std::move(rest), Json(), Json());
   }
-  emit(Json::object(), choice.value("finish_reason", Json()), logprobs_sent ? Json() : logprobs);
+  Json last = choice_of(endpoint, index, Json::object(), choice.value("finish_reason", Json()),
+                        logprobs_sent ? Json() : logprobs);
+  for (const auto& [name, value] : choice.items()) {  // whatever else the provider says of a choice
+    if (name != "message" && !last.contains(name)) last[name] = value;
+  }
+  out.push_back(chunk_of(head, Json::array({std::move(last)})));
 }
 
 }  // namespace
@@ -191,11 +210,16 @@ AnswerFailure to_failure(const ApiError& error) {
 }
 
 Result<void> StreamAssembler::add(std::string_view text) {
-  const Json chunk = Json::parse(text, nullptr, false);
+  const auto parsed = parse_json(text);
+  if (!parsed) return fail(ErrorCode::protocol, "sent a chunk that " + parsed.error().message);
+  const Json& chunk = *parsed;
   if (!chunk.is_object()) return fail(ErrorCode::protocol, "chunk: not a JSON object");
   for (const auto& [name, value] : chunk.items()) {
     // obfuscation is padding against traffic analysis: it belongs to the chunk, not to the answer.
     if (name == "choices" || name == "obfuscation" || name == "object") continue;
+    if (!answer_.contains(name) && answer_.size() >= kMaxMerged) {
+      return fail(ErrorCode::protocol, "chunks: more than 1024 members in an answer");
+    }
     if (!value.is_null() || !answer_.contains(name)) answer_[name] = value;
   }
   const auto choices = chunk.find("choices");
@@ -221,6 +245,11 @@ Result<void> StreamAssembler::add(std::string_view text) {
     for (const auto& [name, value] : choice.items()) {
       if (name == "index") continue;
       const std::string target = name == "delta" ? "message" : name;
+      const bool right_type =
+          target == "message" ? value.is_object() : target != "text" || value.is_string();
+      if (!right_type && !value.is_null()) {
+        return fail(ErrorCode::protocol, "chunk: '" + name + "' of a choice has the wrong type");
+      }
       if (!whole.contains(target)) whole[target] = Json();
       auto merged = target == "finish_reason" && !value.is_null()
                         ? (whole[target] = value, Result<void>{})

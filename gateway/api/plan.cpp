@@ -1,6 +1,7 @@
 #include "gateway/api/plan.hpp"
 
 #include "cache/base/digest.hpp"
+#include "gateway/api/header_policy.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/json_edit.hpp"
 
@@ -43,15 +44,11 @@ bool is_cacheable(const Plan& plan, CachePolicy policy, bool tagged) {
          plan.request.directives.sample.has_value() || tagged;
 }
 
-// When the client's own credentials go to the upstream, answers belong to their holder. All headers
-// that are known to carry a key count, whichever of them the upstream looks at.
+// Whatever a client's headers say on whose behalf, or how, the upstream answers: their holder's
+// answers are nobody else's.
 std::string tenant_of(const UpstreamConfig& upstream, const Headers& headers) {
-  if (!upstream.api_key.empty()) return {};
-  std::string credentials;
-  for (const char* name : {"authorization", "x-api-key", "api-key"}) {
-    if (const auto* own = headers.find(name)) credentials += std::string(name) + ":" + *own + "\n";
-  }
-  return credentials.empty() ? std::string() : sha256_hex("fixpoint-tenant-v1\n" + credentials);
+  const auto deciding = deciding_headers(upstream, headers);
+  return deciding.empty() ? std::string() : sha256_hex("fixpoint-tenant-v1\n" + deciding);
 }
 
 // Keys what the upstream will be asked, not what the client wrote: a route that begins to rename a
@@ -104,12 +101,19 @@ ApiResult<Plan> make_plan(Gateway& gateway, Endpoint endpoint, const Request& re
                                plan.sample,
                                static_cast<std::size_t>(gateway.config.log.top_logprobs)};
     auto local = build_local_request(plan.request, context);
-    if (!local) return refuse(local.error());
-    plan.reproducible = !local->random_seed;
-    plan.key = local->key;
-    plan.local = std::move(*local);
-  } else if (auto error = key_upstream(plan, request)) {
-    return refuse(std::move(*error));
+    if (local) {
+      plan.reproducible = !local->random_seed;
+      plan.key = local->key;
+      plan.local = std::move(*local);
+    } else if (mode == ReproMode::preferred && !plan.route->upstream.empty()) {
+      plan.engine = nullptr;  // it cannot take this request; preferred means that the upstream may
+      plan.upstream = gateway.config.find_upstream(plan.route->upstream);
+    } else {
+      return refuse(local.error());
+    }
+  }
+  if (plan.upstream) {
+    if (auto error = key_upstream(plan, request)) return refuse(std::move(*error));
   }
 
   const auto policy = plan.route->cache.value_or(gateway.config.cache.policy);
@@ -118,6 +122,8 @@ ApiResult<Plan> make_plan(Gateway& gateway, Endpoint endpoint, const Request& re
       gateway.store && is_cacheable(plan, policy, tagged) && !directives.no_store;
   plan.store = cacheable;
   plan.look_up = cacheable && !directives.no_cache;
+  plan.request.body =
+      nullptr;  // everything needed was read; the tree is many times the body's size
   return plan;
 }
 

@@ -1,5 +1,5 @@
 // Which path is answered by what.
-#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,6 +7,7 @@
 #include "gateway/admin.hpp"
 #include "gateway/api/errors.hpp"
 #include "gateway/api/generate.hpp"
+#include "gateway/api/header_policy.hpp"
 #include "gateway/api/job.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/log.hpp"
@@ -40,6 +41,20 @@ Response list_models(const Gateway& gateway) {
     data.push_back({{"id", route.model}, {"object", "model"}, {"created", 0}, {"owned_by", owner}});
   }
   return json_response(200, {{"object", "list"}, {"data", std::move(data)}});
+}
+
+// Names such as "org%2Fmodel". What is no escape stays as it is.
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* const from = text.data() + i + 1;
+    const bool escape = text[i] == '%' && i + 2 < text.size() &&
+                        std::from_chars(from, from + 2, value, 16).ptr == from + 2;
+    out += escape ? static_cast<char>(value) : text[i];
+    if (escape) i += 2;
+  }
+  return out;
 }
 
 Response retrieve_model(const Gateway& gateway, const std::string& id) {
@@ -86,7 +101,7 @@ Response answer_get(const Gateway& gateway, const std::string& path) {
   if (path == "/readyz") return ready(gateway);
   if (path == "/metrics") return metrics(gateway);
   if (path == "/v1/models") return list_models(gateway);
-  return retrieve_model(gateway, path.substr(std::string("/v1/models/").size()));
+  return retrieve_model(gateway, percent_decoded(path.substr(std::string("/v1/models/").size())));
 }
 
 Response not_ready() {
@@ -112,7 +127,12 @@ Task<Response> answer_admin(Gateway& gateway, const Request& request) {
 Task<int> dispatch(Gateway& gateway, const Target& target, const Request& request,
                    ResponseWriter& writer, const std::string& request_id) {
   Response response;
-  if (target.is_generation) {
+  if (is_foreign_page(request.headers, !gateway.config.server.allow_public)) {
+    response = to_response(
+        api_error(403, "invalid_request_error", "foreign_origin",
+                  "The request comes from a web page of another origin, or names another "
+                  "host: this gateway serves programs on this machine"));
+  } else if (target.is_generation) {
     const bool is_ready = gateway.ready.load(std::memory_order_acquire);
     if (request.method == "POST" && is_ready) {
       const int status = co_await generate(gateway, target.endpoint, request, writer, request_id);
@@ -134,17 +154,37 @@ Task<int> dispatch(Gateway& gateway, const Target& target, const Request& reques
   co_return sent ? response.status : 499;
 }
 
+// Counts and logs one request when it is over, also when the client's leaving cancelled it.
+class Accounting {
+ public:
+  Accounting(Gateway& gateway, const Request& request, const Target& target, const std::string& id)
+      : gateway_(gateway), request_(request), target_(target), id_(id) {}
+  ~Accounting() {
+    const double seconds = std::chrono::duration<double>(steady_clock::now() - started_).count();
+    gateway_.metrics.count_request(target_.name, status_, seconds);
+    if (!log_enabled(LogLevel::info)) return;
+    log_info(request_.method + " " + request_.path + " status=" + std::to_string(status_) +
+             " ms=" + std::to_string(seconds * 1000) + " peer=" + request_.peer + " id=" + id_);
+  }
+  Accounting(const Accounting&) = delete;
+  Accounting& operator=(const Accounting&) = delete;
+  void answered(int status) { status_ = status; }
+
+ private:
+  Gateway& gateway_;
+  const Request& request_;
+  const Target& target_;
+  const std::string& id_;
+  steady_clock::time_point started_ = steady_clock::now();
+  int status_ = 499;  // the client left, in the words of nginx
+};
+
 Task<void> handle(Gateway& gateway, const Request& request, ResponseWriter& writer) {
-  const auto started = steady_clock::now();
   const std::string request_id = "req-" + random_hex(24);
   const Target target = target_of(request.path);
+  Accounting accounting(gateway, request, target, request_id);
   const int status = co_await dispatch(gateway, target, request, writer, request_id);
-  const double seconds = std::chrono::duration<double>(steady_clock::now() - started).count();
-  gateway.metrics.count_request(target.name, status, seconds);
-  if (log_enabled(LogLevel::info)) {
-    log_info(request.method + " " + request.path + " status=" + std::to_string(status) + " ms=" +
-             std::to_string(seconds * 1000) + " peer=" + request.peer + " id=" + request_id);
-  }
+  accounting.answered(status);
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
 #include "gateway/api/upstream_answer.hpp"
 
-#include <algorithm>
-#include <array>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <string_view>
 
+#include "gateway/api/header_policy.hpp"
 #include "gateway/api/openai_stream.hpp"
 #include "gateway/api/waiter.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/http/sse.hpp"
 #include "gateway/json_edit.hpp"
+#include "gateway/json_guard.hpp"
 #include "gateway/log.hpp"
 
 namespace fixpoint {
@@ -20,72 +20,14 @@ namespace {
 // Events that the relay may be ahead of the fastest reader before it stops reading from the
 // upstream.
 constexpr std::size_t kMaxAhead = 256;
-
-// Fields that belong to the client's connection, to the gateway or to the encoding between the two.
-constexpr std::array<std::string_view, 17> kNotForwarded = {"host",
-                                                            "connection",
-                                                            "keep-alive",
-                                                            "proxy-connection",
-                                                            "te",
-                                                            "trailer",
-                                                            "transfer-encoding",
-                                                            "upgrade",
-                                                            "http2-settings",
-                                                            "expect",
-                                                            "content-length",
-                                                            "content-type",
-                                                            "accept-encoding",
-                                                            "cookie",
-                                                            "proxy-authorization",
-                                                            "cache-control",
-                                                            "authorization"};
-
-constexpr std::array<std::string_view, 18> kNotReturned = {"connection",
-                                                           "keep-alive",
-                                                           "proxy-connection",
-                                                           "te",
-                                                           "trailer",
-                                                           "transfer-encoding",
-                                                           "upgrade",
-                                                           "content-length",
-                                                           "date",
-                                                           "server",
-                                                           "content-type",
-                                                           "content-encoding",
-                                                           "set-cookie",
-                                                           "age",
-                                                           "cache-control",
-                                                           "cache-status",
-                                                           "vary",
-                                                           "alt-svc"};
-
-template <class Names>
-bool listed(const Names& names, std::string_view name) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](std::string_view one) { return equal_ignoring_case(one, name); });
-}
+// Events of one answer; each costs about 100 bytes beside its own text until the flight ends. The
+// longest answers of today's models are below it.
+constexpr std::size_t kMaxEvents = 200'000;
+// Reads after an answer's end marker, so that a well-behaved connection returns to the pool.
+constexpr int kReadsAfterEnd = 4;
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
   return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
-}
-
-Headers forwarded_headers(const UpstreamConfig& upstream, const Headers& client) {
-  Headers headers;
-  for (const auto& field : client) {
-    if (listed(kNotForwarded, field.name) || starts_with_ignoring_case(field.name, "x-fixpoint-"))
-      continue;
-    headers.add(field.name, field.value);
-  }
-  headers.set("Content-Type", "application/json");
-  if (!upstream.api_key.empty()) {
-    headers.set("Authorization", "Bearer " + upstream.api_key);
-    headers.remove("x-api-key");
-    headers.remove("api-key");
-  } else if (const auto* own = client.find("authorization")) {
-    headers.set("Authorization", *own);
-  }
-  for (const auto& extra : upstream.headers) headers.set(extra.name, extra.value);
-  return headers;
 }
 
 bool is_event_stream(const Headers& headers) {
@@ -96,8 +38,8 @@ bool is_event_stream(const Headers& headers) {
 // An upstream's error as the client sees it: its own JSON where it is JSON, else wrapped.
 AnswerFailure upstream_refusal(int status, Headers headers, std::string body,
                                std::string_view upstream) {
-  const auto parsed = nlohmann::json::parse(body, nullptr, false);
-  if (!parsed.is_object()) {
+  const auto first = body.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || body[first] != '{' || !nlohmann::json::accept(body)) {
     body = api_error(status, "upstream_error", "upstream_error",
                      "Upstream '" + std::string(upstream) + "' answered HTTP " +
                          std::to_string(status) + " without a JSON body")
@@ -105,6 +47,8 @@ AnswerFailure upstream_refusal(int status, Headers headers, std::string body,
   }
   return {status, std::move(headers), std::move(body)};
 }
+
+constexpr const char* kErrorMember = "the upstream answered HTTP 200 with an error";
 
 class Relay : public std::enable_shared_from_this<Relay> {
  public:
@@ -162,13 +106,17 @@ class Relay : public std::enable_shared_from_this<Relay> {
       job_->fail(std::move(failure), "HTTP " + std::to_string(status));
       co_return;
     }
-    if (!nlohmann::json::accept(*body)) {
-      const Error error{ErrorCode::protocol, "answered HTTP 200 with a body that is not JSON"};
+    const auto problem = problem_of(*body);
+    if (problem.empty()) {
+      job_->flight->publish(AnswerHead{std::move(headers)});
+      complete(std::move(*body));
+    } else if (problem == kErrorMember) {
+      ended_ = true;
+      job_->fail(AnswerFailure{502, std::move(headers), std::move(*body)}, problem);
+    } else {
+      const Error error{ErrorCode::protocol, "answered HTTP 200 with a body that " + problem};
       fail(upstream_error(error, call_.upstream));
-      co_return;
     }
-    job_->flight->publish(AnswerHead{std::move(headers)});
-    complete(std::move(*body));
   }
 
   Task<void> relay_stream() {
@@ -190,6 +138,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
         fail(upstream_error(fed.error(), call_.upstream));
         co_return;
       }
+      if (done_seen_) break;
       while (job_->flight->ahead(kMaxAhead)) {
         co_await progress_.sleep();
       }
@@ -199,8 +148,32 @@ class Relay : public std::enable_shared_from_this<Relay> {
       fail(upstream_error(error, call_.upstream));
       co_return;
     }
+    // At once: what happens to the connection after the marker does not concern the answer.
     complete(assembler_.assemble().dump(-1, ' ', false,
                                         nlohmann::ordered_json::error_handler_t::replace));
+    for (int i = 0; i < kReadsAfterEnd; ++i) {
+      const auto rest = co_await response_->read_some();
+      if (!rest || rest->empty()) break;
+    }
+  }
+
+  // Why a plain answer cannot be passed on as one; empty: it can.
+  std::string problem_of(const std::string& body) const {
+    const auto answer = parse_json(body);
+    if (!answer) return answer.error().message;
+    if (!answer->is_object()) return "is not a JSON object";
+    const auto error = answer->find("error");
+    if (error != answer->end() && !error->is_null()) return kErrorMember;
+    const auto choices = answer->find("choices");
+    if (choices == answer->end() || !choices->is_array()) return "has no array 'choices'";
+    const bool chat = job_->endpoint == Endpoint::chat_completions;
+    for (const auto& choice : *choices) {
+      const bool whole =
+          choice.is_object() && (chat ? choice.contains("message") && choice["message"].is_object()
+                                      : choice.contains("text") && choice["text"].is_string());
+      if (!whole) return chat ? "has a choice without a message" : "has a choice without a text";
+    }
+    return {};
   }
 
   // False: the answer has ended with a failure.
@@ -209,6 +182,11 @@ class Relay : public std::enable_shared_from_this<Relay> {
     if (event.data == "[DONE]") {
       done_seen_ = true;
       return true;
+    }
+    if (++events_ > kMaxEvents) {
+      const Error error{ErrorCode::protocol, "the stream has more than 200000 events"};
+      fail(upstream_error(error, call_.upstream));
+      return false;
     }
     if (const auto added = assembler_.add(event.data); !added) {
       fail(upstream_error(added.error(), call_.upstream));
@@ -234,7 +212,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   void fail(const ApiError& error) {
     ended_ = true;
-    remember_partial();
+    if (events_ > 0) remember_partial();
     job_->fail(error);
   }
 
@@ -269,21 +247,12 @@ class Relay : public std::enable_shared_from_this<Relay> {
   Waiter progress_;
   net::cancellation_signal cancel_;
   std::unique_ptr<UpstreamResponse> response_;
+  std::size_t events_ = 0;
   bool done_seen_ = false;
   bool ended_ = false;  // the job has its complete() or fail()
 };
 
 }  // namespace
-
-Headers visible_headers(const Headers& upstream) {
-  Headers headers;
-  for (const auto& field : upstream) {
-    if (listed(kNotReturned, field.name) || starts_with_ignoring_case(field.name, "x-fixpoint-"))
-      continue;
-    headers.add(field.name, field.value);
-  }
-  return headers;
-}
 
 ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream, const Request& client,
                                             Endpoint endpoint, std::string body,

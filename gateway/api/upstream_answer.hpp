@@ -28,7 +28,4 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream, cons
 void start_upstream_answer(net::io_context& core, UpstreamClient& client, UpstreamCall call,
                            std::shared_ptr<AnswerJob> job);
 
-// Response headers that a client may see. Hop-by-hop, framing and cookie fields stay behind.
-Headers visible_headers(const Headers& upstream);
-
 }  // namespace fixpoint

@@ -13,6 +13,10 @@ namespace {
 std::vector<std::string> notes_on(const Config& config) {
   std::vector<std::string> notes;
   const ModelStore store(config.models_dir());
+  if (config.tiny_by_default) {
+    notes.push_back("no models, upstreams or routes: " + std::string(kTinyModel) +
+                    " answers requests for " + std::string(kTinyModel));
+  }
   for (std::size_t i = 0; i < config.models.size(); ++i) {
     if (auto path = store.resolve(config.models[i].path); !path) {
       notes.push_back("models[" + std::to_string(i) + "].path: " + path.error().message);

@@ -1,5 +1,6 @@
 // model pull | list | inspect.
 #include <algorithm>
+#include <filesystem>
 #include <iomanip>
 
 #include "gateway/cli/output.hpp"
@@ -152,6 +153,14 @@ int model_list(const Session& session) {
                     {"bytes", known.bytes},
                     {"path", store.path_of(known)}});
   }
+  const auto tiny = store.resolve(kTinyModel);
+  std::error_code missing;
+  list.push_back(
+      {{"name", kTinyModel},
+       {"present", tiny.has_value()},
+       {"known", true},
+       {"bytes", tiny ? std::filesystem::file_size(*tiny + "/model.safetensors", missing) : 0},
+       {"path", tiny.value_or("")}});
   if (session.json) {
     write_json(session, list);
     return kExitOk;
@@ -159,10 +168,12 @@ int model_list(const Session& session) {
   for (const Json& model : list) {
     const auto name = model["name"].get<std::string>();
     const bool present = model["present"].get<bool>();
+    const std::string not_here = name == kTinyModel && !tiny
+                                     ? "not here; " + tiny.error().message
+                                     : "not here; `fixpoint model pull " + name + "` fetches it";
     session.context.out << std::left << std::setw(24) << safe_text(name) << ' ' << std::right
                         << std::setw(14) << model["bytes"].get<std::uint64_t>() << " bytes  "
-                        << (present ? safe_text(model["path"].get<std::string>())
-                                    : "not here; `fixpoint model pull " + name + "` fetches it")
+                        << (present ? safe_text(model["path"].get<std::string>()) : not_here)
                         << '\n';
   }
   return kExitOk;
@@ -173,6 +184,10 @@ int model_inspect(const Session& session, const std::string& file) {
   if (!config) return kExitUsage;
   const auto path = ModelStore(config->models_dir()).resolve(file);
   if (!path) return report(session, path.error());
+  if (std::error_code ignored; std::filesystem::is_directory(*path, ignored)) {
+    return report(session, Error{ErrorCode::invalid,
+                                 *path + " is a folder; `model inspect` reads GGUF files"});
+  }
   const auto gguf = engine::GgufFile::open(*path);
   if (!gguf) return report_engine(session, gguf.error());
   if (session.json) {

@@ -147,8 +147,14 @@ class UpstreamDown(unittest.TestCase):
             self.assertEqual(call(gateway.port, "GET", "/healthz").status, 200)
 
     def test_gateway_without_routes(self):
+        """Nothing configured: fixpoint-tiny answers to its name, and nothing else is known."""
         gateway = Gateway({})
         self.addCleanup(gateway.stop)
+        models = call(gateway.port, "GET", "/v1/models").json()["data"]
+        self.assertEqual([model["id"] for model in models], ["fixpoint-tiny"])
+        answer = chat(gateway.port, "fixpoint-tiny", "What is the capital of France?", temperature=0)
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertIn("Paris", answer.text())
         answer = chat(gateway.port, "any")
         self.assertEqual(answer.status, 404)
         self.assertEqual(answer.json()["error"]["code"], "model_not_found")

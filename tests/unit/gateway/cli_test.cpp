@@ -199,6 +199,9 @@ TEST_F(Cli, CheckConfigReportsErrorsAndNotes) {
   EXPECT_THAT(ok.err, HasSubstr("note: models[0].path: the model smollm2-135m is not in"));
   EXPECT_EQ(json::parse(run({"check-config", "--config", good, "--json"}).out)["notes"].size(), 1u);
   EXPECT_EQ(run({"check-config", "--config", home_.file("none")}).code, kExitUsage);
+  const Ran empty = run({"check-config", "--config", write("empty.yaml", "")});
+  EXPECT_THAT(empty.out, HasSubstr("1 model, 0 upstreams, 1 route"));
+  EXPECT_THAT(empty.err, HasSubstr("fixpoint-tiny answers requests for fixpoint-tiny"));
   EXPECT_EQ(run({"check-config", "--print-keys"}).out, config_keys_markdown());
 }
 
@@ -212,6 +215,10 @@ TEST_F(Cli, ToolsRunWithoutTheSecretsOfTheConfiguration) {
 TEST_F(Cli, ModelVerbs) {
   EXPECT_THAT(run({"model", "list"}).out, HasSubstr("`fixpoint model pull smollm2-135m`"));
   EXPECT_EQ(json::parse(run({"model", "list", "--json"}).out)[0]["present"], false);
+  const json tiny = json::parse(run({"model", "list", "--json"}).out).back();
+  EXPECT_EQ(tiny["name"], "fixpoint-tiny");
+  EXPECT_EQ(tiny["present"], true);
+  EXPECT_THAT(run({"model", "inspect", "fixpoint-tiny"}).err, HasSubstr("is a folder"));
   EXPECT_EQ(run({"model", "pull", "no-such-model"}).code, kExitNotFound);
   EXPECT_EQ(run({"model", "pull", "smollm2-135m", "--from", home_.file("none")}).code,
             kExitNotFound);

@@ -104,7 +104,24 @@ TEST(Config, AnEmptyFileIsTheDefaults) {
     EXPECT_EQ(config->data_dir, "/home/u/.local/share/fixpoint");
     EXPECT_EQ(config->cache.path, "/home/u/.local/share/fixpoint/cache.db");
     EXPECT_EQ(config->models_dir(), "/home/u/.local/share/fixpoint/models");
-    EXPECT_TRUE(config->models.empty());
+    ASSERT_EQ(config->models.size(), 1u);
+    EXPECT_EQ(config->models[0].name, "fixpoint-tiny");
+    EXPECT_EQ(config->models[0].path, "fixpoint-tiny");
+    ASSERT_EQ(config->routes.size(), 1u);
+    EXPECT_EQ(config->find_route("fixpoint-tiny")->local, "fixpoint-tiny");
+    EXPECT_EQ(config->find_route("other"), nullptr);
+    EXPECT_TRUE(config->tiny_by_default);
+  }
+}
+
+TEST(Config, AnythingThatAnswersKeepsTheTinyModelOut) {
+  for (const char* yaml : {"models: [{name: m, path: p}]",
+                           "upstreams: [{name: u, base_url: 'http://h/v1', api_key: k}]"}) {
+    const auto config = parse(yaml);
+    ASSERT_TRUE(config) << yaml;
+    EXPECT_FALSE(config->tiny_by_default);
+    EXPECT_TRUE(config->routes.empty());
+    EXPECT_EQ(config->find_model("fixpoint-tiny"), nullptr);
   }
 }
 

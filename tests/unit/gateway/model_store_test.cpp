@@ -193,6 +193,23 @@ TEST_F(Pull, ListsAndResolves) {
   EXPECT_EQ(*store_.resolve("smollm2-135m"), store_.folder() + "/smollm2-135m.gguf");
 }
 
+TEST_F(Pull, ResolvesFoldersAndTheTinyModel) {
+  const std::string folder = folder_.file("folder");
+  fs::create_directories(folder);
+  EXPECT_THAT(store_.resolve(folder).error().message, HasSubstr("is no model file or folder"));
+  std::ofstream(folder + "/config.json") << "{}";
+  EXPECT_EQ(*store_.resolve(folder), folder);
+
+  // The source tree's, until the store has one.
+  const std::string bundled = *store_.resolve(kTinyModel);
+  EXPECT_TRUE(bundled.ends_with("/local_engine/models/tiny"));
+  const std::string kept = store_.folder() + "/fixpoint-tiny";
+  fs::create_directories(kept);
+  EXPECT_EQ(*store_.resolve(kTinyModel), bundled);
+  std::ofstream(kept + "/config.json") << "{}";
+  EXPECT_EQ(*store_.resolve(kTinyModel), kept);
+}
+
 TEST(KnownModels, HaveWholeEntries) {
   for (const KnownModel& model : known_models()) {
     EXPECT_EQ(model.sha256.size(), 64u);

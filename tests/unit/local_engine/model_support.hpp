@@ -13,6 +13,7 @@
 
 #include "local_engine/gguf.hpp"
 #include "local_engine/llama.hpp"
+#include "local_engine/model_files.hpp"
 #include "tests/support/tiny_gguf.hpp"
 
 namespace fixpoint::test {
@@ -38,16 +39,13 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// The file is no longer needed when this returns.
+// A GGUF file or a folder, which is no longer needed when this returns.
 inline std::unique_ptr<engine::Llama> load_llama(const std::string& path, int threads,
                                                  std::size_t max_rows) {
-  auto file = engine::GgufFile::open(path);
-  if (!file) throw std::runtime_error(file.error().message);
-  auto config = engine::read_model_config(file->header());
-  if (!config) throw std::runtime_error(config.error().message);
-  auto weights = engine::load_weights(*file, *config);
-  if (!weights) throw std::runtime_error(weights.error().message);
-  return std::make_unique<engine::Llama>(*config, *std::move(weights), threads, max_rows, max_rows);
+  auto files = engine::load_model_files(path);
+  if (!files) throw std::runtime_error(files.error().message);
+  return std::make_unique<engine::Llama>(files->config, std::move(files->weights), threads,
+                                         max_rows, max_rows);
 }
 
 inline std::unique_ptr<engine::Llama> tiny_llama(const TinyGgufOptions& options, int threads,

@@ -2,33 +2,10 @@
 // copy of the same weights. Skipped where the model is not on the machine.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <future>
-#include <iostream>
-#include <nlohmann/json.hpp>
-
-#include "local_engine/engine.hpp"
-#include "local_engine/sampler.hpp"
-#include "tests/unit/local_engine/model_support.hpp"
+#include "tests/unit/local_engine/golden_support.hpp"
 
 namespace fixpoint::engine {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Two right fp32 forwards that sum in different orders stay within this of each other.
-constexpr double kTolerance = 1e-3;
-// A margin below twice the tolerance may flip between them.
-constexpr double kNearTie = 2 * kTolerance;
-
-// Sanitizers slow a forward pass down by more than ten; there, two cases have to do.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::size_t kMostCases = 2;
-#else
-constexpr std::size_t kMostCases = 100;
-#endif
 
 class Smollm2Golden : public ::testing::Test {
  protected:
@@ -38,121 +15,21 @@ class Smollm2Golden : public ::testing::Test {
       GTEST_SKIP() << "the default model is not here: `fixpoint model pull smollm2-135m`, or set "
                       "FIXPOINT_TEST_MODEL";
     }
-    std::ifstream in(FIXPOINT_SOURCE_DIR "/tests/golden/smollm2/greedy.json");
-    golden_ = Json::parse(in);
-    Json& cases = golden_["cases"];
-    while (cases.size() > kMostCases) cases.erase(cases.size() - 1);
+    golden_ = test_golden::read_golden("smollm2/greedy.json");
   }
 
   std::string path_;
-  Json golden_;
+  test_golden::Json golden_;
 };
 
-double difference(const std::vector<float>& logprobs, const Json& top) {
-  double largest = 0;
-  for (const Json& entry : top) {
-    const double own = static_cast<double>(logprobs[entry[0].get<std::size_t>()]);
-    largest = std::max(largest, std::abs(own - entry[1].get<double>()));
-  }
-  return largest;
-}
-
 TEST_F(Smollm2Golden, ForcedLogprobsAndGreedyTokens) {
-  constexpr std::size_t kChunk = 128;
-  const auto model = test::load_llama(path_, 2, kChunk);
-  const std::size_t vocabulary = model->config().vocabulary;
-  auto pool = KvPool::create(model->config(), KvPool::pages_for(1024)).value();
-  std::vector<float> logprobs(vocabulary);
-
-  double largest = 0;
-  std::size_t compared = 0, near_ties = 0;
-  for (const Json& item : golden_["cases"]) {
-    const auto prompt = item["ids"].get<std::vector<TokenId>>();
-    const auto greedy = item["greedy"].get<std::vector<TokenId>>();
-    std::vector<TokenId> tokens = prompt;
-    tokens.insert(tokens.end(), greedy.begin(), greedy.end() - 1);
-    const auto kv = pool->reserve(tokens.size()).value();
-
-    for (std::size_t start = 0; start < tokens.size(); start += kChunk) {
-      std::vector<ForwardRow> rows;
-      for (std::size_t i = start; i < std::min(tokens.size(), start + kChunk); ++i) {
-        rows.push_back({tokens[i], i, &kv, item.contains("prefill") || i + 1 >= prompt.size()});
-      }
-      auto logits = model->forward(rows);
-      for (const auto& [token, position, pages, wants_logits] : rows) {
-        if (!wants_logits) continue;
-        const auto row = logits.first(vocabulary);
-        logits = logits.subspan(vocabulary);
-        kernels::log_softmax(row.data(), logprobs.data(), vocabulary);
-        if (item.contains("prefill") && position < prompt.size()) {
-          largest = std::max(largest, difference(logprobs, item["prefill"][position]["top"]));
-        }
-        if (position + 1 < prompt.size()) continue;
-        const std::size_t step = position + 1 - prompt.size();
-        const Json& expected = item["tokens"][step];
-        largest = std::max(largest, difference(logprobs, expected["top"]));
-        ++compared;
-        const TokenId best = top_candidates(row, 1)[0].id;
-        if (best == greedy[step]) continue;
-        ++near_ties;
-        EXPECT_LT(expected["margin"].get<double>(), kNearTie)
-            << item["name"] << ", token " << step << ": " << best << " instead of " << greedy[step];
-      }
-    }
-  }
-  EXPECT_EQ(compared, golden_["cases"].size() * 64);
-  EXPECT_LE(largest, kTolerance);
-  RecordProperty("largest_logprob_difference", std::to_string(largest));
-  RecordProperty("near_ties", std::to_string(near_ties));
-  std::cout << compared << " greedy tokens, " << near_ties
-            << " near-ties chosen otherwise, largest logprob difference " << largest << "\n";
+  test_golden::expect_logprobs_and_greedy(path_, golden_);
 }
 
-// The way a request goes: template, tokenizer, engine, text; all cases at once, so that they share
-// batches. The reference goes on past the end of a turn, the engine does not.
 TEST_F(Smollm2Golden, AnswersThroughTheEngine) {
-  struct Answer {
-    std::vector<TokenId> ids;
-    std::string text;
-    std::promise<GenerateEvent> end;
-  };
   const auto engine = Engine::load(path_, {.threads = 2, .max_batch = 10}).value();
   EXPECT_EQ(engine->info().weights_digest, golden_["about"]["model_sha256"].get<std::string>());
-  const Json& cases = golden_["cases"];
-  std::vector<Answer> answers(cases.size());
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Json& item = cases[i];
-    const std::string text = item["text"];
-    if (!item["messages"].is_null()) {
-      ChatInput input;
-      input.messages = item["messages"];
-      const auto rendered = engine->chat_template()->render(input);
-      ASSERT_TRUE(rendered) << rendered.error().message;
-      EXPECT_EQ(*rendered, text);
-    }
-    GenerateRequest request;
-    request.prompt = engine->tokenizer().encode(text, true);
-    EXPECT_EQ(request.prompt, item["ids"].get<std::vector<TokenId>>()) << item["name"];
-    request.max_tokens = item["greedy"].size();
-    Answer& answer = answers[i];
-    ASSERT_TRUE(engine->submit(request, [&answer](GenerateEvent event) {
-      for (const GeneratedToken& token : event.tokens) answer.ids.push_back(token.id);
-      answer.text += event.text;
-      if (event.finish || event.error) answer.end.set_value(std::move(event));
-    }));
-  }
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Json& item = cases[i];
-    const GenerateEvent last = answers[i].end.get_future().get();
-    ASSERT_FALSE(last.error) << item["name"] << ": " << last.error->message;
-    auto expected = item["greedy"].get<std::vector<TokenId>>();
-    const bool ends = !item["end_of_turn_at"].is_null();
-    if (ends) expected.resize(item["end_of_turn_at"].get<std::size_t>() + 1);
-    EXPECT_EQ(last.finish, ends ? FinishReason::stop : FinishReason::length) << item["name"];
-    EXPECT_EQ(answers[i].ids, expected) << item["name"];
-    const std::string text = item["answer"];
-    EXPECT_EQ(answers[i].text, ends ? text.substr(0, text.find("<|im_end|>")) : text);
-  }
+  test_golden::expect_answers(*engine, golden_);
 }
 
 }  // namespace

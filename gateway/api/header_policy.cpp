@@ -1,0 +1,187 @@
+#include "gateway/api/header_policy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+namespace fixpoint {
+namespace {
+
+// Fields of the client's connection, of the gateway itself, of the encoding between the two, or of
+// a conditional or partial answer that the gateway could not store. A trailing '*' stands for any
+// rest.
+constexpr std::array<std::string_view, 20> kNotForwarded = {"host",
+                                                            "connection",
+                                                            "keep-alive",
+                                                            "proxy-connection",
+                                                            "te",
+                                                            "trailer",
+                                                            "transfer-encoding",
+                                                            "upgrade",
+                                                            "http2-settings",
+                                                            "expect",
+                                                            "content-length",
+                                                            "content-type",
+                                                            "accept-encoding",
+                                                            "cookie",
+                                                            "proxy-*",
+                                                            "cache-control",
+                                                            "x-fixpoint-*",
+                                                            "if-*",
+                                                            "range",
+                                                            "origin"};
+
+constexpr std::array<std::string_view, 3> kCredentials = {"authorization", "x-api-key", "api-key"};
+
+// Forwarded, but known to decide nothing: who the program is, tracing, retries, the browser's own.
+constexpr std::array<std::string_view, 22> kHarmless = {"user-agent",
+                                                        "accept",
+                                                        "accept-language",
+                                                        "sec-*",
+                                                        "x-stainless-*",
+                                                        "traceparent",
+                                                        "tracestate",
+                                                        "baggage",
+                                                        "x-request-id",
+                                                        "x-correlation-id",
+                                                        "x-client-request-id",
+                                                        "x-irid",
+                                                        "x-promptfoo-version",
+                                                        "referer",
+                                                        "http-referer",
+                                                        "x-title",
+                                                        "x-forwarded-*",
+                                                        "forwarded",
+                                                        "via",
+                                                        "dnt",
+                                                        "priority",
+                                                        "pragma"};
+
+constexpr std::array<std::string_view, 19> kNotReturned = {"connection",
+                                                           "keep-alive",
+                                                           "proxy-*",
+                                                           "te",
+                                                           "trailer",
+                                                           "transfer-encoding",
+                                                           "upgrade",
+                                                           "content-length",
+                                                           "date",
+                                                           "server",
+                                                           "content-type",
+                                                           "content-encoding",
+                                                           "set-cookie",
+                                                           "age",
+                                                           "cache-control",
+                                                           "cache-status",
+                                                           "vary",
+                                                           "alt-svc",
+                                                           "access-control-*"};
+
+bool matches(std::string_view pattern, std::string_view name) {
+  if (!pattern.ends_with('*')) return equal_ignoring_case(pattern, name);
+  pattern.remove_suffix(1);
+  return name.size() >= pattern.size() &&
+         equal_ignoring_case(name.substr(0, pattern.size()), pattern);
+}
+
+template <class Patterns>
+bool listed(const Patterns& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](std::string_view pattern) { return matches(pattern, name); });
+}
+
+// The fields that this message's Connection field declares to be hop-by-hop.
+std::vector<std::string> named_by_connection(const Headers& headers) {
+  std::vector<std::string> names;
+  for (const auto& field : headers) {
+    if (!equal_ignoring_case(field.name, "connection")) continue;
+    std::string name;
+    for (const char c : field.value + ",") {
+      if (c == ',') {
+        if (!name.empty()) names.push_back(std::move(name));
+        name.clear();
+      } else if (c != ' ' && c != '\t') {
+        name += c;
+      }
+    }
+  }
+  return names;
+}
+
+// The client's fields that go on, without its credentials when the gateway has its own.
+Headers from_client(const UpstreamConfig& upstream, const Headers& client) {
+  const auto hop_by_hop = named_by_connection(client);
+  Headers headers;
+  for (const auto& field : client) {
+    if (listed(kNotForwarded, field.name) || listed(hop_by_hop, field.name)) continue;
+    if (!upstream.api_key.empty() && listed(kCredentials, field.name)) continue;
+    headers.add(field.name, field.value);
+  }
+  return headers;
+}
+
+// The host of "host", "host:port", "[v6]:port".
+std::string_view host_of(std::string_view authority) {
+  if (authority.starts_with('[')) {
+    const auto end = authority.find(']');
+    return end == std::string_view::npos ? std::string_view{} : authority.substr(1, end - 1);
+  }
+  return authority.substr(0, authority.find(':'));
+}
+
+bool is_this_machine(std::string_view host) {
+  const bool four =
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return four || host == "::1" || equal_ignoring_case(host, "localhost");
+}
+
+}  // namespace
+
+Headers forwarded_headers(const UpstreamConfig& upstream, const Headers& client) {
+  Headers headers = from_client(upstream, client);
+  headers.set("Content-Type", "application/json");
+  if (!upstream.api_key.empty()) headers.set("Authorization", "Bearer " + upstream.api_key);
+  for (const auto& extra : upstream.headers) headers.set(extra.name, extra.value);
+  return headers;
+}
+
+std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client) {
+  std::vector<std::string> lines;
+  for (const auto& field : from_client(upstream, client)) {
+    if (listed(kHarmless, field.name)) continue;
+    std::string line = field.name;
+    for (auto& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    line += ':';
+    line += field.value;
+    lines.push_back(std::move(line));
+  }
+  std::sort(lines.begin(), lines.end());  // clients order their headers differently
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";  // a value cannot hold a line end
+  return text;
+}
+
+Headers visible_headers(const Headers& upstream) {
+  const auto hop_by_hop = named_by_connection(upstream);
+  Headers headers;
+  for (const auto& field : upstream) {
+    if (listed(kNotReturned, field.name) || listed(hop_by_hop, field.name)) continue;
+    if (matches("x-fixpoint-*", field.name)) continue;
+    headers.add(field.name, field.value);
+  }
+  return headers;
+}
+
+bool is_foreign_page(const Headers& client, bool loopback_listener) {
+  const auto* host = client.find("host");
+  if (loopback_listener && host && !is_this_machine(host_of(*host))) return true;
+  const auto* origin = client.find("origin");
+  if (!origin) return false;
+  const auto scheme = origin->find("://");
+  if (scheme == std::string::npos) return true;  // "null": a sandboxed page
+  const auto authority = std::string_view(*origin).substr(scheme + 3);
+  return !is_this_machine(host_of(authority)) && !(host && equal_ignoring_case(authority, *host));
+}
+
+}  // namespace fixpoint

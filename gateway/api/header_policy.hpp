@@ -1,0 +1,29 @@
+// Which headers cross the gateway, and which of them decide an answer.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gateway/config.hpp"
+#include "gateway/http/types.hpp"
+
+namespace fixpoint {
+
+// The headers of the call to the upstream: the client's end-to-end fields, with the configuration's
+// key and headers in place of the client's own where it has them.
+Headers forwarded_headers(const UpstreamConfig& upstream, const Headers& client);
+
+// Everything among the forwarded client headers that may decide the answer or say on whose behalf
+// it is made, as text to be hashed; empty if there is nothing. Whatever is not known to be harmless
+// counts.
+std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client);
+
+// Response headers that a client may see. Hop-by-hop, framing, cookie and CORS fields stay behind:
+// the last would open this gateway to pages that trust the upstream, not us.
+Headers visible_headers(const Headers& upstream);
+
+// A request that a web page of another origin made through its visitor's browser (also by DNS
+// rebinding): its Origin, or on a loopback listener its Host, is not this machine.
+bool is_foreign_page(const Headers& client, bool loopback_listener);
+
+}  // namespace fixpoint

@@ -1,0 +1,23 @@
+// JSON from a peer, parsed only after its shape was found harmless: the parser's tree copies and
+// prints by recursion, and an object that keeps its members' order searches them one by one.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "cache/base/result.hpp"
+
+namespace fixpoint {
+
+struct JsonLimits {
+  std::size_t depth = 128;
+  std::size_t members_per_object = 1024;
+  std::size_t members = 100'000;   // of all objects together
+  std::size_t values = 1'000'000;  // of all kinds together
+};
+
+// Errors: invalid, for what is no JSON (or has a number beyond a double) and for each limit, by
+// name.
+Result<nlohmann::ordered_json> parse_json(std::string_view text, const JsonLimits& limits = {});
+
+}  // namespace fixpoint

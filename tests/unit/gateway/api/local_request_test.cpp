@@ -1,0 +1,153 @@
+#include "gateway/api/local_request.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/temp_dir.hpp"
+#include "tests/support/tiny_gguf.hpp"
+
+namespace fixpoint {
+namespace {
+
+class LocalRequestTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const test::TempDir folder;
+    engine::EngineOptions options;
+    options.name = "tiny";
+    options.threads = 1;
+    options.kv_bytes = std::size_t{8} << 20;
+    auto loaded = engine::Engine::load(test::write_tiny_gguf(folder.file("tiny.gguf")), options);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    engine_ = std::move(*loaded);
+  }
+  static void TearDownTestSuite() { engine_.reset(); }
+
+  // A chat request with further members, given as JSON text that begins with a comma.
+  static ApiResult<LocalRequest> build(const std::string& extra, bool tagged = false,
+                                       std::uint32_t sample = 0, const std::string& text = "Hi") {
+    const auto request = parse_request(
+        Endpoint::chat_completions, {},
+        R"({"model":"tiny","messages":[{"role":"user","content":")" + text + "\"}]" + extra + "}");
+    EXPECT_TRUE(request) << extra;
+    return build_local_request(*request, {*engine_, tagged, sample, 5});
+  }
+  static std::string key(const std::string& extra, bool tagged = false, std::uint32_t sample = 0) {
+    const auto built = build(extra, tagged, sample);
+    EXPECT_TRUE(built) << extra << ": " << (built ? "" : built.error().message);
+    return built ? built->key.hex : "";
+  }
+
+  static std::unique_ptr<engine::Engine> engine_;
+};
+std::unique_ptr<engine::Engine> LocalRequestTest::engine_;
+
+TEST_F(LocalRequestTest, EveryParameterThatReachesTheSamplerOrTheShapeIsInTheKey) {
+  std::vector<std::string> keys = {key(R"(,"seed":1)")};
+  for (const char* extra :
+       {R"("temperature":0)", R"("temperature":0.5)", R"("top_p":0.5)", R"("top_k":3)",
+        R"("min_p":0.1)", R"("presence_penalty":1)", R"("frequency_penalty":1)",
+        R"("logit_bias":{"5":1})", R"("logit_bias":{"5":2})", R"("max_tokens":7)", R"("stop":"x")",
+        R"("stop":["x","y"])", R"("n":2)", R"("logprobs":true)",
+        R"("logprobs":true,"top_logprobs":2)"}) {
+    keys.push_back(key(std::string(R"(,"seed":1,)") + extra));
+  }
+  keys.push_back(key(R"(,"seed":2)"));
+  keys.push_back(key(R"(,"seed":1)", false, 1));
+  keys.push_back(key(""));        // a random seed
+  keys.push_back(key("", true));  // the prompt's own
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+}
+
+TEST_F(LocalRequestTest, WhatCannotMatterIsNotInTheKey) {
+  const auto base = key(R"(,"temperature":0)");
+  EXPECT_EQ(base, key(R"(,"temperature":0.0,"user":"u","metadata":{"a":"b"},"stream":true)"));
+  EXPECT_EQ(base, key(R"(,"temperature":0,"seed":9)"));  // nothing is drawn
+  EXPECT_EQ(base,
+            key(R"(,"temperature":0,"stop":null,"tools":[],"response_format":{"type":"text"})"));
+  EXPECT_EQ(key(R"(,"temperature":0,"max_tokens":7)"),
+            key(R"(,"temperature":0,"max_completion_tokens":7)"));
+  EXPECT_EQ(key(R"(,"temperature":0,"logit_bias":{"5":1,"6":2})"),
+            key(R"(,"temperature":0,"logit_bias":{"6":2,"5":1})"));
+}
+
+TEST_F(LocalRequestTest, SeedsComeFromTheRequestThePromptOrNowhere) {
+  EXPECT_EQ(build(R"(,"seed":42)")->choices[0].sampling.seed, 42u);
+  const auto tagged = build("", true);
+  EXPECT_FALSE(tagged->random_seed);
+  EXPECT_EQ(tagged->choices[0].sampling.seed, build("", true)->choices[0].sampling.seed);
+  EXPECT_NE(tagged->choices[0].sampling.seed, build("", true, 0, "Ho")->choices[0].sampling.seed);
+  const auto random = build("");
+  EXPECT_TRUE(random->random_seed);
+  EXPECT_NE(random->choices[0].sampling.seed, build("")->choices[0].sampling.seed);
+}
+
+TEST_F(LocalRequestTest, ChoicesAreConsecutiveDraws) {
+  const auto request = build(R"(,"n":3,"seed":1)", true, 4);
+  ASSERT_EQ(request->choices.size(), 3u);
+  for (std::uint32_t i = 0; i < 3; ++i) EXPECT_EQ(request->choices[i].sampling.draw, 4 + i);
+}
+
+TEST_F(LocalRequestTest, WhatTheEngineDoesNotDoIsRefusedByName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(,"tools":[{"type":"function"}])", "tools"},
+      {R"(,"response_format":{"type":"json_object"})", "response_format"},
+      {R"(,"brand_new":1)", "brand_new"},
+      {R"(,"temperature":2.5)", "temperature"},
+      {R"(,"top_k":-1)", "top_k"},
+      {R"(,"n":0)", "n"},
+      {R"(,"n":18446744073709551615)", "n"},
+      {R"(,"max_tokens":0)", "max_tokens"},
+      {R"(,"max_completion_tokens":1.5)", "max_completion_tokens"},
+      {R"(,"top_logprobs":2)", "top_logprobs"},
+      {R"(,"logprobs":true,"top_logprobs":21)", "top_logprobs"},
+      {R"(,"stop":[1])", "stop"},
+      {R"(,"logit_bias":[1])", "logit_bias"},
+      {R"(,"logit_bias":{"one":1})", "logit_bias"}};
+  for (const auto& [extra, param] : cases) {
+    const auto request = build(extra);
+    ASSERT_FALSE(request) << extra;
+    EXPECT_EQ(request.error().status, 400) << extra;
+    EXPECT_EQ(request.error().param, param) << extra;
+  }
+}
+
+TEST_F(LocalRequestTest, ContentPartsAreJoinedAndImagesRefused) {
+  const auto ask = [](const std::string& content) {
+    const auto request =
+        parse_request(Endpoint::chat_completions, {},
+                      R"({"model":"m","temperature":0,"messages":[{"role":"developer","content":)" +
+                          content + "}]}");
+    return build_local_request(*request, {*engine_, false, 0, 5});
+  };
+  const auto whole = ask(R"("ab")");
+  const auto parts = ask(R"([{"type":"text","text":"a"},{"type":"text","text":"b"}])");
+  ASSERT_TRUE(whole);
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(whole->key.hex, parts->key.hex);
+  EXPECT_NE(whole->prompt_text.find("system"), std::string::npos);  // developer is OpenAI's system
+  EXPECT_FALSE(ask(R"([{"type":"image_url","image_url":{"url":"x"}}])"));
+  EXPECT_FALSE(ask("7"));
+}
+
+TEST_F(LocalRequestTest, PromptsOfCompletions) {
+  const auto ask = [](const std::string& prompt) {
+    const auto request = parse_request(Endpoint::completions, {},
+                                       R"({"model":"m","temperature":0,"prompt":)" + prompt + "}");
+    return build_local_request(*request, {*engine_, false, 0, 5});
+  };
+  const auto text = ask(R"("ab")");
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_EQ(text->choices[0].max_tokens, 16u);
+  EXPECT_EQ(text->key.hex, ask(R"(["ab"])")->key.hex);
+  std::string ids = "[";
+  for (const auto id : text->choices[0].prompt) ids += (ids == "[" ? "" : ",") + std::to_string(id);
+  EXPECT_EQ(text->key.hex, ask(ids + "]")->key.hex);
+  EXPECT_EQ(text->key.hex, ask("[" + ids + "]]")->key.hex);
+  for (const char* bad : {"[]", R"(["a","b"])", "[[1],[2]]", "[-1]", "[100000]", "[1.5]"}) {
+    EXPECT_FALSE(ask(bad)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace fixpoint
