@@ -4,6 +4,7 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 
 #include "gateway/admin.hpp"
@@ -35,6 +36,12 @@ ServerOptions server_options(const ServerConfig& config) {
 // not what was configured.
 bool open_stores(Gateway& gateway) {
   const auto& config = gateway.config;
+  // The first start makes the data folder, for this user alone: prompts are personal data. A
+  // failure shows in the message of the store that needed it.
+  std::error_code code;
+  if (std::filesystem::create_directories(config.data_dir, code)) {
+    std::filesystem::permissions(config.data_dir, std::filesystem::perms::owner_all, code);
+  }
   if (config.cache.enabled) {
     SqliteStoreOptions options;
     options.path = config.cache.path;

@@ -194,7 +194,8 @@ void split_choice(Endpoint endpoint, const Json& head, const Json& choice,
   Json last = choice_of(endpoint, index, Json::object(), choice.value("finish_reason", Json()),
                         logprobs_sent ? Json() : logprobs);
   for (const auto& [name, value] : choice.items()) {  // whatever else the provider says of a choice
-    if (name != "message" && !last.contains(name)) last[name] = value;
+    const bool sent = name == "message" || name == "text" || name == "logprobs";
+    if (!sent && !last.contains(name)) last[name] = value;
   }
   out.push_back(chunk_of(head, Json::array({std::move(last)})));
 }

@@ -81,10 +81,10 @@ void Connection::start() {
       if (failure) std::rethrow_exception(failure);
     } catch (const boost::system::system_error& error) {
       if (error.code() != net::error::operation_aborted) {
-        log_error("connection of {} failed: {}", self->request_.peer, error.what());
+        log_error("connection of " + self->request_.peer + " failed: " + error.what());
       }
     } catch (const std::exception& error) {
-      log_error("connection of {} failed: {}", self->request_.peer, error.what());
+      log_error("connection of " + self->request_.peer + " failed: " + error.what());
     }
     // The signal, which the finishing coroutine still refers to, dies after it.
     net::post(self->core_->context, [self] {});
@@ -344,7 +344,7 @@ Task<void> Connection::handle() {
   } catch (const std::exception& error) {
     // After a cancellation this is the coroutine unwinding, as it should.
     if (!error_) {
-      log_error("handler of {} {} failed: {}", request_.method, request_.path, error.what());
+      log_error("handler of " + request_.method + " " + request_.path + " failed: " + error.what());
     }
   }
   if (error_) co_return;

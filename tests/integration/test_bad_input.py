@@ -60,6 +60,25 @@ class BadInput(GatewayTest):
         error = json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]
         self.assertEqual(error["type"], "invalid_request_error")
 
+    def test_a_web_page_of_another_origin_cannot_use_the_gateway(self):
+        body = {"model": "mock", "messages": [{"role": "user", "content": "x"}]}
+        for headers in ({"Origin": "http://evil.example", "Content-Type": "text/plain"}, {"Host": "evil.example"},
+                        {"Origin": "null"}):
+            answer = call(self.gateway.port, "POST", "/v1/chat/completions", body, headers)
+            self.assert_error(answer, 403, "foreign_origin")
+        answer = call(self.gateway.port, "POST", "/v1/chat/completions", body, {"Origin": "http://localhost:3000"})
+        self.assertEqual(answer.status, 200)
+
+    def test_many_members(self):
+        metadata = {f"m{i}": i for i in range(20_000)}
+        self.assert_error(self.post({"model": "mock", "metadata": metadata,
+                                     "messages": [{"role": "user", "content": "x"}]}), 400)
+
+    def test_admin_paths_need_the_token(self):
+        for headers in ({}, {"Authorization": "Bearer x"}):
+            answer = call(self.gateway.port, "POST", "/admin/cache/purge", {}, headers)
+            self.assert_error(answer, 401, "invalid_admin_token")
+
     def test_no_http(self):
         for data in (b"\x16\x03\x01\x02\x00\x01", b"GET\r\n\r\n", b"\r\n" * 100, b"A" * 100_000):
             with socket.create_connection(("127.0.0.1", self.gateway.port), 30) as connection:

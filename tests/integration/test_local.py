@@ -145,6 +145,10 @@ class Local(GatewayTest):
         fallback = self.ask(model="plain", headers={"x-fixpoint-repro": "preferred"})
         self.assertEqual(fallback.status, 200)
         self.assertNotIn("x-fixpoint-repro", fallback.headers)
+        tools = [{"type": "function", "function": {"name": "f"}}]  # the local engine has none
+        self.assertEqual(self.ask(model="gpt-x", tools=tools, headers={"x-fixpoint-repro": "preferred"}).status, 200)
+        self.assert_error(self.ask(model="gpt-x", tools=tools, headers={"x-fixpoint-repro": "required"}), 400,
+                          param="tools")
 
     def test_completions(self):
         body = {"model": "tiny", "prompt": "Once upon", "max_tokens": 8, "temperature": 0, "logprobs": 2}
@@ -162,6 +166,9 @@ class Local(GatewayTest):
                             ("response_format", {"type": "json_object"}), ("some_new_thing", 1)):
             with self.subTest(name=name, value=value):
                 self.assert_error(self.ask(**{name: value}), 400, param=name)
+        turns = [{"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function"}]}]
+        answer = call(self.gateway.port, "POST", "/v1/chat/completions", {"model": "tiny", "messages": turns})
+        self.assert_error(answer, 400, param="messages[0].tool_calls")
         image = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
         self.assert_error(chat(self.gateway.port, "tiny", image), 400)
 

@@ -144,8 +144,31 @@ TEST(OpenAiStream, AssemblesRealChunks) {
   EXPECT_EQ(whole["choices"][0]["finish_reason"], "tool_calls");
 }
 
+TEST(OpenAiStream, JoinsTextAndReplacesTheRest) {
+  const auto whole = assemble(
+      kChat,
+      {R"({"choices":[{"index":0,"delta":{"role":"assistant","content":"a","tool_calls":[{"index":0,"id":"c",
+          "function":{"name":"f","arguments":"{"}}]},"content_filter_results":{"hate":{"severity":"safe"}}}]})",
+       R"({"choices":[{"index":0,"delta":{"role":"","content":"b","tool_calls":[{"index":0,"id":"",
+          "function":{"name":"f","arguments":"}"}}]},"content_filter_results":{"hate":{"severity":"safe"}},
+          "stop_reason":"eos"}]})"});
+  const auto& choice = whole["choices"][0];
+  EXPECT_EQ(choice["message"]["role"], "assistant");
+  EXPECT_EQ(choice["message"]["content"], "ab");
+  EXPECT_EQ(choice["message"]["tool_calls"][0],
+            (Json{{"id", "c"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}}));
+  EXPECT_EQ(choice["content_filter_results"]["hate"]["severity"], "safe");
+  // What a provider says of a choice beside its message is replayed too.
+  EXPECT_EQ(assemble(kChat, split_answer(kChat, whole))["choices"][0]["stop_reason"], "eos");
+}
+
 TEST(OpenAiStream, RefusesWhatIsNoChunk) {
   StreamAssembler assembler(kChat);
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  EXPECT_FALSE(assembler.add(R"({"choices":[{"index":0,"delta":{"content":)" + deep + "}}]}"));
+  EXPECT_FALSE(assembler.add(R"({"choices":[{"index":0,"delta":"boom","finish_reason":"stop"}]})"));
+  EXPECT_FALSE(assembler.add(R"({"choices":[{"index":0,"delta":[1]}]})"));
+  EXPECT_EQ(split_answer(kChat, Json::parse(R"({"choices":[{"message":null},1]})")).size(), 3u);
   for (const char* bad :
        {"", "x", "[]", R"({"choices":[1]})", R"({"choices":[{"index":-1}]})",
         R"({"choices":[{"index":4000000000}]})", R"({"choices":[{"index":"0"}]})"}) {

@@ -1,0 +1,93 @@
+#include "gateway/api/header_policy.hpp"
+
+#include <gtest/gtest.h>
+
+namespace fixpoint {
+namespace {
+
+Headers make(std::initializer_list<std::pair<const char*, const char*>> fields) {
+  Headers headers;
+  for (const auto& [name, value] : fields) headers.add(name, value);
+  return headers;
+}
+
+TEST(HeaderPolicy, ForwardsEndToEndFieldsOnly) {
+  const auto sent = forwarded_headers({}, make({{"OpenAI-Project", "p"},
+                                                {"Connection", "close, X-Internal"},
+                                                {"X-Internal", "1"},
+                                                {"If-None-Match", "x"},
+                                                {"Proxy-Authorization", "secret"},
+                                                {"Cookie", "c"},
+                                                {"X-Fixpoint-Sample", "1"},
+                                                {"Authorization", "Bearer own"},
+                                                {"Origin", "http://localhost"}}));
+  EXPECT_NE(sent.find("openai-project"), nullptr);
+  EXPECT_EQ(*sent.find("authorization"), "Bearer own");
+  EXPECT_EQ(*sent.find("content-type"), "application/json");
+  EXPECT_EQ(sent.size(), 3u);
+}
+
+TEST(HeaderPolicy, TheGatewaysKeyReplacesTheClients) {
+  UpstreamConfig upstream;
+  upstream.api_key = "gateway";
+  upstream.headers.push_back({"x-extra", "1"});
+  const auto sent = forwarded_headers(
+      upstream, make({{"Authorization", "Bearer own"}, {"x-api-key", "own"}, {"api-key", "own"}}));
+  EXPECT_EQ(*sent.find("authorization"), "Bearer gateway");
+  EXPECT_EQ(sent.find("x-api-key"), nullptr);
+  EXPECT_EQ(sent.find("api-key"), nullptr);
+  EXPECT_EQ(*sent.find("x-extra"), "1");
+}
+
+TEST(HeaderPolicy, WhateverIsNotKnownToBeHarmlessDecides) {
+  const auto base = deciding_headers({}, make({{"User-Agent", "a"},
+                                               {"x-stainless-retry-count", "1"},
+                                               {"traceparent", "t"},
+                                               {"Accept", "*/*"},
+                                               {"Sec-Fetch-Mode", "cors"}}));
+  EXPECT_EQ(base, "");
+  for (const char* name :
+       {"Authorization", "x-api-key", "Ocp-Apim-Subscription-Key", "OpenAI-Project", "x-new"}) {
+    EXPECT_NE(deciding_headers({}, make({{name, "alice"}})),
+              deciding_headers({}, make({{name, "bob"}})))
+        << name;
+  }
+  EXPECT_EQ(deciding_headers({}, make({{"X-B", "2"}, {"x-a", "1"}})),
+            deciding_headers({}, make({{"X-A", "1"}, {"x-b", "2"}})));
+  UpstreamConfig shared;
+  shared.api_key = "gateway";
+  EXPECT_EQ(deciding_headers(shared, make({{"Authorization", "Bearer anything"}})), "");
+  EXPECT_NE(deciding_headers(shared, make({{"OpenAI-Project", "p"}})), "");
+}
+
+TEST(HeaderPolicy, ClientsSeeWhatConcernsThem) {
+  const auto seen = visible_headers(make({{"x-request-id", "r"},
+                                          {"x-ratelimit-remaining-tokens", "5"},
+                                          {"Set-Cookie", "c"},
+                                          {"Access-Control-Allow-Origin", "*"},
+                                          {"Transfer-Encoding", "chunked"},
+                                          {"x-fixpoint-key", "forged"}}));
+  EXPECT_EQ(seen.size(), 2u);
+}
+
+TEST(HeaderPolicy, ForeignPages) {
+  const auto foreign = [](const char* host, const char* origin, bool loopback = true) {
+    Headers headers = make({{"Host", host}});
+    if (origin) headers.add("Origin", origin);
+    return is_foreign_page(headers, loopback);
+  };
+  EXPECT_FALSE(foreign("127.0.0.1:8080", nullptr));
+  EXPECT_FALSE(foreign("localhost:8080", "http://localhost:3000"));
+  EXPECT_FALSE(foreign("[::1]:8080", "http://[::1]:3000"));
+  EXPECT_TRUE(foreign("evil.example", nullptr));  // rebinding
+  EXPECT_TRUE(foreign("127.0.0.1.evil.example", nullptr));
+  EXPECT_TRUE(foreign("127.0.0.1:8080", "http://evil.example"));
+  EXPECT_TRUE(foreign("127.0.0.1:8080", "http://localhost.evil.example"));
+  EXPECT_TRUE(foreign("127.0.0.1:8080", "null"));
+  EXPECT_FALSE(foreign("gateway.example", nullptr, false));
+  EXPECT_FALSE(foreign("gateway.example", "https://gateway.example", false));
+  EXPECT_TRUE(foreign("gateway.example", "https://evil.example", false));
+}
+
+}  // namespace
+}  // namespace fixpoint
