@@ -47,11 +47,14 @@ TXT
 
 config="${XDG_CONFIG_HOME:-$HOME/.config}/fixpoint/config.yaml"
 say "Configuration $config"
-if [ -e "$config" ] && grep -q "$model" "$config"; then
+mkdir -p "$(dirname "$config")"
+if [ -e "$config" ] && ! grep -q "$model" "$config"; then
+  echo "it has no $model and stays as it is; this run uses its own file beside it"
+  config="$(dirname "$config")/quickstart.yaml"
+  cp "$example" "$config"
+elif [ -e "$config" ]; then
   echo "kept as it is"
 else
-  [ -e "$config" ] && { cp "$config" "$config.before-quickstart"; echo "the old one is now $config.before-quickstart"; }
-  mkdir -p "$(dirname "$config")"
   cp "$example" "$config"
 fi
 "$fixpoint" check-config --config "$config" || die "the configuration is not valid: see above"
@@ -61,11 +64,12 @@ url="http://127.0.0.1:$port"
 if curl -s -o /dev/null --max-time 2 "$url/healthz"; then
   die "something already listens on port $port; stop it, or choose another with --port"
 fi
-"$fixpoint" serve --config "$config" --listen "127.0.0.1:$port" &
+log="$PWD/build/gateway.log"
+"$fixpoint" serve --config "$config" --listen "127.0.0.1:$port" 2>"$log" &
 server=$!
 trap 'kill "$server" 2>/dev/null; wait "$server" 2>/dev/null' EXIT
 for _ in $(seq 120); do
-  kill -0 "$server" 2>/dev/null || die "the gateway stopped; its last lines above say why"
+  kill -0 "$server" 2>/dev/null || { tail -n 5 "$log" >&2; die "the gateway stopped; its last lines above say why"; }
   [ "$(curl -s -o /dev/null -w '%{http_code}' --max-time 2 "$url/readyz")" = 200 ] && break
   sleep 0.5
 done
@@ -83,12 +87,12 @@ print()'
 say "One question, streamed: What is the capital of France?"
 curl -sSN -D "$headers" "$url/v1/chat/completions" -H 'Content-Type: application/json' -H 'x-fixpoint-repro: required' \
   -d "$question, \"stream\": true}" | python3 -u -c "$show"
-grep -i '^cache-status' "$headers"
+grep -i '^cache-status' "$headers" || die "no answer came; see $log"
 
 say "The same question again, plain: answered from the cache"
 curl -sS -D "$headers" "$url/v1/chat/completions" -H 'Content-Type: application/json' -H 'x-fixpoint-repro: required' \
   -d "$question}" | python3 -c 'import json, sys; print(json.load(sys.stdin)["choices"][0]["message"]["content"])'
-grep -i -e '^cache-status' -e '^x-fixpoint' "$headers"
+grep -i -e '^cache-status' -e '^x-fixpoint' "$headers" || die "no answer came; see $log"
 generation=$(sed -n 's/^x-fixpoint-generation: *//Ip' "$headers" | tr -d '\r')
 rm -f "$headers"
 
@@ -100,6 +104,7 @@ cat <<TXT
 == Point a client at it
    export OPENAI_BASE_URL=$url/v1 OPENAI_API_KEY=unused
    configuration: $config
+   the gateway's log: $log
 TXT
 [ "$once" = true ] && exit 0
 echo "   serving; Ctrl-C stops"
