@@ -34,7 +34,7 @@ struct GenerationRecord {
   std::string id;  // "gen-" + 24 hex digits, unique; also in the answer's headers
   std::int64_t created_ms = 0;
   std::string key;          // CacheKey::name(), or empty when none was made
-  std::string prompt_hash;  // SHA-256 of the rendered prompt (local) or canonical request
+  std::string prompt_hash;  // SHA-256 of the rendered prompt (local) or the key material (hosted)
   std::string endpoint, model, requested_model, provider, route, fingerprint;
   std::string finish_reason;  // of the first choice; "error: ..." when the generation failed
   std::uint32_t sample = 0;
