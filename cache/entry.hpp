@@ -5,18 +5,26 @@
 #include <memory>
 #include <string>
 
+#include "cache/derived_forms.hpp"
 #include "cache/key.hpp"
 
 namespace fixpoint {
 
 struct Entry {
   CacheKey key;
-  std::string endpoint;                     // "chat.completions", "completions"
+  std::string tenant;                       // cache namespace; empty: no tenants configured
+  std::string endpoint;                     // "chat.completions", "responses", ...
   std::string model;                        // as the answer names it
   std::string provider;                     // upstream's name, or "local"
   std::string generation;                   // token log id of the generation that made it
   std::int64_t created_ms = 0;              // Unix milliseconds
+  std::uint32_t first_token_ms = 0;         // how long the generation took to its first token
+  std::uint32_t total_ms = 0;               // and to its end, for replays at recorded pace
   std::shared_ptr<const std::string> body;  // the complete non-streamed JSON answer, byte for byte
+  DerivedForms forms = {};                  // not stored, and not copied with the entry
 };
+
+// Entries never change: threads share them. Null: there is none.
+using EntryPtr = std::shared_ptr<const Entry>;
 
 }  // namespace fixpoint

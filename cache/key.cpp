@@ -35,7 +35,10 @@ std::string_view kind_name(KeyKind kind) {
 // front makes parts with any bytes in them unambiguous, and the material readable in a terminal.
 class Material {
  public:
-  explicit Material(KeyKind kind) : kind_(kind), text_(kDomain) {
+  // `large` bytes are expected in one part.
+  Material(KeyKind kind, std::size_t large) : kind_(kind) {
+    text_.reserve(large + 512);
+    text_ += kDomain;
     text_ += '\n';
     add("kind", kind_name(kind));
   }
@@ -99,27 +102,32 @@ std::span<const std::string_view> excluded_members() {
   return kExcluded;
 }
 
-Result<CacheKey> body_key(const BodyKeyInput& input) {
+Result<CacheKey> body_key(BodyKeyInput input) {
   CanonicalOptions options;
   options.exclude = excluded_members();
-  Result<std::string> request = canonical_json(input.request, options);
-  if (!request) return tl::make_unexpected(std::move(request.error()));
+  const Result<std::string> request = canonical_json(input.request, options);
+  if (!request) return tl::make_unexpected(request.error());
   // Only an object has members, and so only its exclusions can be judged.
   if (!request->starts_with('{')) {
     return fail(ErrorCode::invalid, "the request is not a JSON object");
   }
-  Material material(KeyKind::body);
+  input.request = *request;
+  return canonical_body_key(input);
+}
+
+CacheKey canonical_body_key(const BodyKeyInput& input) {
+  Material material(KeyKind::body, input.request.size());
   material.add("tenant", input.tenant);
   material.add("provider", input.provider);
   material.add("base_url", input.base_url);
   material.add("endpoint", input.endpoint);
   material.add("sample", std::to_string(input.sample));
-  material.add("request", *request);
+  material.add("request", input.request);
   return material.finish();
 }
 
 CacheKey prompt_key(const PromptKeyInput& input) {
-  Material material(KeyKind::prompt);
+  Material material(KeyKind::prompt, 4 * input.tokens.size());
   material.add("tenant", input.tenant);
   material.add("endpoint", input.endpoint);
   material.add("fingerprint", input.fingerprint);

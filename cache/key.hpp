@@ -29,14 +29,16 @@ struct BodyKeyInput {
   std::string_view tenant;    // empty: no tenants configured
   std::string_view provider;  // upstream's name in the configuration
   std::string_view base_url;
-  std::string_view endpoint;  // "chat.completions", "completions"
-  std::string_view request;   // the client's JSON body; canonicalised here
+  std::string_view endpoint;  // "chat.completions", "chat.completions>messages?beta=true"
+  std::string_view request;   // JSON object
   std::uint32_t sample = 0;
 };
 // Top-level request members that do not decide the answer, each with its reason in key.cpp.
 std::span<const std::string_view> excluded_members();
-// Errors: invalid (malformed JSON, duplicate members).
-Result<CacheKey> body_key(const BodyKeyInput& input);
+// Canonicalises the request first. Errors: invalid (malformed JSON, duplicate members).
+Result<CacheKey> body_key(BodyKeyInput input);
+// For a request that is canonical and without the excluded members already.
+CacheKey canonical_body_key(const BodyKeyInput& input);
 
 struct PromptKeyInput {
   std::string_view tenant;

@@ -1,164 +1,105 @@
 // The response cache in one SQLite file.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "cache/base/digest.hpp"
-#include "cache/sqlite/database.hpp"
 #include "cache/sqlite/reader_pool.hpp"
 #include "cache/sqlite/writer.hpp"
+#include "cache/sqlite_store_file.hpp"
 #include "cache/store.hpp"
 
 namespace fixpoint {
 namespace {
 
-// One table: a second one for the bodies cost every hit another B-tree descent (1.5 us of 11,
-// measured with 60,000 entries of 2 KiB) and made nothing faster that the time index does not make
-// faster still. That index holds all that stats() and purge() read; entries come in order of time,
-// so that keeping it appends to its last page.
-constexpr sqlite::Schema kSchema{.what = "response cache",
-                                 .application_id = 0x46505243,  // "FPRC"
-                                 .version = 1,
-                                 .sql = R"sql(
-CREATE TABLE entries(
-  id INTEGER PRIMARY KEY,
-  key BLOB NOT NULL,         -- 'p' or 'b', then 32 bytes of SHA-256
-  kind INTEGER NOT NULL,     -- 0 prompt, 1 body
-  created_ms INTEGER NOT NULL,
-  endpoint TEXT NOT NULL,
-  model TEXT NOT NULL,
-  provider TEXT NOT NULL,
-  generation TEXT NOT NULL,
-  body_bytes INTEGER NOT NULL,
-  checksum BLOB NOT NULL,    -- checksum_of()
-  material BLOB NOT NULL,
-  body BLOB NOT NULL) STRICT;
-CREATE UNIQUE INDEX entries_by_key ON entries(key);
-CREATE INDEX entries_by_time ON entries(created_ms, kind, model, body_bytes);
-)sql"};
+using sqlite_store::key_bytes;
+using sqlite_store::Reader;
+using sqlite_store::WriteSide;
+using Clock = std::chrono::steady_clock;
 
-constexpr const char* kSelect =
-    "SELECT created_ms, endpoint, model, provider, generation, checksum, material, body "
-    "FROM entries WHERE key = ?1";
-constexpr const char* kUpsert =
-    "INSERT INTO entries(key, kind, created_ms, endpoint, model, provider, generation, body_bytes,"
-    " checksum, material, body) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11) "
-    "ON CONFLICT(key) DO UPDATE SET created_ms = excluded.created_ms, endpoint = excluded.endpoint,"
-    " model = excluded.model, provider = excluded.provider, generation = excluded.generation,"
-    " body_bytes = excluded.body_bytes, checksum = excluded.checksum, material = excluded.material,"
-    " body = excluded.body";
-constexpr const char* kStats =
-    "SELECT count(*), ifnull(sum(body_bytes), 0), ifnull(sum(kind = 0), 0),"
-    " ifnull(min(created_ms), 0), ifnull(max(created_ms), 0) FROM entries";
-// NULL parameters are conditions that are not set. The first one reads the time index alone.
-constexpr const char* kFind =
-    "SELECT id FROM entries WHERE (?1 IS NULL OR model = ?1) AND (?2 IS NULL OR created_ms < ?2)";
-constexpr const char* kFindByKey =
-    "SELECT id FROM entries WHERE (?1 IS NULL OR model = ?1) AND (?2 IS NULL OR created_ms < ?2)"
-    " AND key = ?3";
-constexpr const char* kDelete = "DELETE FROM entries WHERE id = ?1";
-
-// Small enough that the puts behind a large purge wait for milliseconds.
-constexpr std::size_t kPurgeRows = 1000;
+// Rows that one transaction removes: small enough that the puts behind it wait for milliseconds,
+// and more than one group of puts adds.
+constexpr std::size_t kRemoveRows = 1000;
 constexpr std::int64_t kVacuumPages = 1000;
+// The first use of an entry in each such span is recorded and the others are not: this is how
+// exact "least recently used" is, and how often an entry that is used all the time is written.
+constexpr std::chrono::minutes kUseSpan{10};
+// Of the entries that were used in a span, 16 bytes or so each. Beyond, a span ends early.
+constexpr std::size_t kMaxUses = 65'536;
+constexpr std::chrono::seconds kRecordEvery{1};
+constexpr std::chrono::minutes kSweepEvery{1};
 
-// The key column: 33 bytes.
-Result<std::string> key_bytes(const CacheKey& key) {
-  const auto digit = [](char c) -> int {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  std::string bytes(1, key.kind == KeyKind::prompt ? 'p' : 'b');
-  bytes.reserve(33);
-  bool valid = key.hex.size() == 64;
-  for (std::size_t i = 0; valid && i < key.hex.size(); i += 2) {
-    const int high = digit(key.hex[i]), low = digit(key.hex[i + 1]);
-    valid = high >= 0 && low >= 0;
-    bytes += static_cast<char>(high * 16 + low);
-  }
-  if (!valid) return fail(ErrorCode::invalid, "a key has 64 digits of 0-9 and a-f");
-  return bytes;
-}
-
-std::string_view view(const Sha256Bytes& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
-// SHA-256 over everything that get() hands out and does not compare: the small columns,
-// length-prefixed, and the body's own SHA-256, so that the body is not copied.
-Sha256Bytes checksum_of(const Entry& entry, std::string_view body) {
-  const Sha256Bytes body_digest = sha256(body);
-  std::string bytes;
-  for (const std::string_view part :
-       {std::string_view(entry.endpoint), std::string_view(entry.model),
-        std::string_view(entry.provider), std::string_view(entry.generation)}) {
-    bytes += std::to_string(part.size());
-    bytes += ' ';
-    bytes += part;
-  }
-  bytes += std::to_string(entry.created_ms);
-  bytes += view(body_digest);
-  return sha256(bytes);
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::size_t size_in_queue(const Entry& entry) {
-  return sizeof(Entry) + entry.key.material.size() + entry.endpoint.size() + entry.model.size() +
-         entry.provider.size() + entry.generation.size() + entry.body->size();
+  return sizeof(Entry) + entry.key.material.size() + entry.tenant.size() + entry.endpoint.size() +
+         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.body->size();
 }
 
-struct Reader {
-  sqlite::Database database;
-  sqlite::Statement select, stats;
+// Which entries were used since the writer last asked.
+class UseLog {
+ public:
+  void note(std::int64_t id) {
+    const Clock::time_point now = Clock::now();
+    const std::lock_guard lock(mutex_);
+    if (now >= span_end_ || noted_.size() >= kMaxUses) {
+      noted_.clear();
+      span_end_ = now + kUseSpan;
+    }
+    if (noted_.insert(id).second && new_.size() < kMaxUses) new_.push_back(id);
+  }
+  bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return new_.empty();
+  }
+  std::vector<std::int64_t> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(new_, {});
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_set<std::int64_t> noted_;  // in this span
+  std::vector<std::int64_t> new_;
+  Clock::time_point span_end_{};
 };
-
-Result<std::unique_ptr<Reader>> open_reader(const std::string& path) {
-  Result<sqlite::Database> database = sqlite::Database::open_reader(path, kSchema);
-  if (!database) return tl::make_unexpected(std::move(database.error()));
-  Result<sqlite::Statement> select = database->prepare(kSelect);
-  if (!select) return tl::make_unexpected(std::move(select.error()));
-  Result<sqlite::Statement> stats = database->prepare(kStats);
-  if (!stats) return tl::make_unexpected(std::move(stats.error()));
-  return std::make_unique<Reader>(
-      Reader{std::move(*database), std::move(*select), std::move(*stats)});
-}
-
-// The writer's side; its statements are used on the writer's thread alone.
-struct WriteSide {
-  sqlite::Database database;
-  sqlite::Statement upsert, remove;
-};
-
-Result<std::unique_ptr<WriteSide>> open_write_side(const SqliteStoreOptions& options) {
-  Result<sqlite::Database> database =
-      sqlite::Database::open_writer(options.path, kSchema, options.max_file_bytes);
-  if (!database) return tl::make_unexpected(std::move(database.error()));
-  Result<sqlite::Statement> upsert = database->prepare(kUpsert);
-  if (!upsert) return tl::make_unexpected(std::move(upsert.error()));
-  Result<sqlite::Statement> remove = database->prepare(kDelete);
-  if (!remove) return tl::make_unexpected(std::move(remove.error()));
-  return std::make_unique<WriteSide>(
-      WriteSide{std::move(*database), std::move(*upsert), std::move(*remove)});
-}
 
 class SqliteStore final : public Store {
  public:
   // `write_side` is null for a read-only store.
   SqliteStore(const SqliteStoreOptions& options, std::unique_ptr<WriteSide> write_side)
-      : write_side_(std::move(write_side)),
-        readers_([path = options.path] { return open_reader(path); }) {
-    if (write_side_) {
-      writer_ = std::make_unique<sqlite::Writer>(write_side_->database, options.max_queue_bytes,
-                                                 options.on_write_error);
-    }
+      : limits_(options.limits),
+        max_bytes_(static_cast<std::int64_t>(
+            std::min<std::uint64_t>(limits_.max_bytes, std::numeric_limits<std::int64_t>::max()))),
+        write_side_(std::move(write_side)),
+        readers_([path = options.path] { return Reader::open(path); }) {
+    if (!write_side_) return;
+    writer_ = std::make_unique<sqlite::Writer>(
+        write_side_->database(), options.max_queue_bytes, options.on_write_error,
+        sqlite::Writer::Upkeep{[this] { return upkeep_due(); }, [this] { return upkeep(); },
+                               [this](const Result<void>& outcome) { upkeep_done(outcome); }});
   }
 
-  Result<std::optional<Entry>> get(const CacheKey& key) override;
-  void put(Entry entry) override;
-  Result<std::uint64_t> purge(const PurgeFilter& filter) override;
+  ~SqliteStore() override {
+    if (writer_) (void)writer_->run([this] { return write_side_->record_uses(uses_.take()); });
+  }
+
+  void get(const CacheKey& key, GetDone done) override { done(find(key)); }
+  void put(EntryPtr entry) override;
+  Result<std::uint64_t> purge(const EntryFilter& filter) override;
+  Result<std::uint64_t> for_each(const EntryFilter& filter,
+                                 const std::function<bool(const Entry&)>& visit) override;
   Result<StoreStats> stats() override;
 
   void flush() override {
@@ -171,25 +112,49 @@ class SqliteStore final : public Store {
   }
 
   Result<void> check_readable() {
-    Result<sqlite::ReaderPool<Reader>::Lease> reader = readers_.acquire();
+    Result<Readers::Lease> reader = readers_.acquire();
     if (!reader) return tl::make_unexpected(std::move(reader.error()));
     return {};
   }
 
  private:
+  using Readers = sqlite::ReaderPool<Reader>;
   // A put that is queued but not yet committed.
   struct Pending {
     std::uint64_t number;  // of the put; the newest one of a key stays until its own commit
-    std::shared_ptr<const Entry> entry;
+    EntryPtr entry;
   };
 
-  Result<void> write(const Entry& entry, const std::string& key);
+  Found find(const CacheKey& key);
   void forget_pending(const std::string& key, std::uint64_t number);
-  Result<std::vector<std::int64_t>> find(const PurgeFilter& filter);  // ids on disk
+  Result<std::vector<std::int64_t>> find_ids(const EntryFilter& filter);  // on disk
+  Result<void> give_space_back();
+  void note_growth(std::int64_t bytes) {
+    if (upkeep_.content_bytes) *upkeep_.content_bytes += bytes;
+  }
+  bool upkeep_due() const;
+  Result<void> upkeep();
+  void upkeep_done(const Result<void>& outcome);
 
+  const StoreLimits limits_;
+  const std::int64_t max_bytes_;
   std::unique_ptr<WriteSide>
       write_side_;  // closed after the readers: the last to leave removes the log
-  sqlite::ReaderPool<Reader> readers_;
+  Readers readers_;
+  UseLog uses_;
+
+  // On the writer's thread alone, but for evicted_. Changes count when they are committed.
+  struct Upkeep {
+    std::optional<std::int64_t> content_bytes;  // what max_bytes bounds; nothing: not summed up yet
+    Clock::time_point next_uses{}, next_sweep{};
+    std::int64_t unused_pages = 0;  // to give back, after a sweep
+    // Of the step that is being done:
+    std::int64_t growth = 0;
+    std::uint64_t evicted = 0;
+    std::optional<std::int64_t> summed;
+  };
+  Upkeep upkeep_;
+  std::atomic<std::uint64_t> evicted_ = 0;
 
   mutable std::mutex pending_mutex_;
   std::unordered_map<std::string, Pending> pending_;  // by key_bytes()
@@ -199,59 +164,37 @@ class SqliteStore final : public Store {
   std::unique_ptr<sqlite::Writer> writer_;  // last: its thread uses all of the above
 };
 
-// The stored material must be what was hashed: the key's own, or, for a key known by name alone,
-// bytes with that digest.
-bool same_material(const CacheKey& key, std::string_view stored) {
-  return key.material.empty() ? sha256_hex(stored) == key.hex : key.material == stored;
-}
-
-Result<std::optional<Entry>> SqliteStore::get(const CacheKey& key) {
+Store::Found SqliteStore::find(const CacheKey& key) {
   const Result<std::string> bytes = key_bytes(key);
   if (!bytes) return tl::make_unexpected(bytes.error());
-  const auto other_material = [&] {
-    return fail(ErrorCode::corrupt, key.name() + ": the stored key material is not the request's");
-  };
   {
     // Before the database: a put leaves this map only when the database shows it.
     const std::lock_guard lock(pending_mutex_);
     const auto found = pending_.find(*bytes);
     if (found != pending_.end()) {
-      if (!same_material(key, found->second.entry->key.material)) return other_material();
-      return *found->second.entry;
+      if (sqlite_store::same_material(key, found->second.entry->key.material)) {
+        return found->second.entry;
+      }
+      return fail(ErrorCode::corrupt,
+                  key.name() + ": the stored key material is not the request's");
     }
   }
-  Result<sqlite::ReaderPool<Reader>::Lease> reader = readers_.acquire();
+  Result<Readers::Lease> reader = readers_.acquire();
   if (!reader) return tl::make_unexpected(std::move(reader.error()));
-  sqlite::Statement& select = (*reader)->select;
-  const sqlite::ResetAtEnd at_end(select);
-  select.bind_blob(1, *bytes);
-  const Result<bool> row = select.step();
-  if (!row) return tl::make_unexpected(row.error());
-  if (!*row) return std::nullopt;
-
-  const std::string_view material = select.bytes(6);
-  if (!same_material(key, material)) return other_material();
-  Entry entry;
-  entry.created_ms = select.integer(0);
-  entry.endpoint = select.bytes(1);
-  entry.model = select.bytes(2);
-  entry.provider = select.bytes(3);
-  entry.generation = select.bytes(4);
-  entry.body = std::make_shared<const std::string>(select.bytes(7));
-  if (view(checksum_of(entry, *entry.body)) != select.bytes(5)) {
-    return fail(ErrorCode::corrupt, key.name() + ": the stored entry fails its checksum");
-  }
-  entry.key = {key.kind, key.hex, std::string(material)};
-  return entry;
+  Result<std::optional<Reader::Row>> row = (*reader)->find(key, *bytes);
+  if (!row) return tl::make_unexpected(std::move(row.error()));
+  if (!*row) return EntryPtr();
+  if (writer_) uses_.note((*row)->id);
+  return std::move((*row)->entry);
 }
 
-void SqliteStore::put(Entry entry) {
-  if (entry.body == nullptr) throw std::invalid_argument("Store::put: entry without a body");
-  const Result<std::string> checked = key_bytes(entry.key);
+void SqliteStore::put(EntryPtr entry) {
+  if (entry == nullptr || entry->body == nullptr) {
+    throw std::invalid_argument("Store::put: entry without a body");
+  }
+  const Result<std::string> checked = key_bytes(entry->key);
   if (!checked) throw std::invalid_argument("Store::put: " + checked.error().message);
   const std::string& key = *checked;
-  const std::size_t bytes = size_in_queue(entry);
-  const auto shared = std::make_shared<const Entry>(std::move(entry));
 
   // Held over submit(): of two puts of one key, the one that pending_ keeps is the one written
   // last.
@@ -261,27 +204,21 @@ void SqliteStore::put(Entry entry) {
     ++refused_;
     return;
   }
+  // The growth is of the last try: a group that failed is tried again one by one.
+  const auto growth = std::make_shared<std::int64_t>(0);
   const bool queued = writer_->submit(
-      bytes, [this, shared, key] { return write(*shared, key); },
-      [this, key, number](const Result<void>&) { forget_pending(key, number); });
-  if (queued) pending_.insert_or_assign(key, Pending{number, shared});
-}
-
-Result<void> SqliteStore::write(const Entry& entry, const std::string& key) {
-  const Sha256Bytes checksum = checksum_of(entry, *entry.body);
-  sqlite::Statement& upsert = write_side_->upsert;
-  upsert.bind_blob(1, key);
-  upsert.bind(2, std::int64_t{entry.key.kind == KeyKind::body});
-  upsert.bind(3, entry.created_ms);
-  upsert.bind_text(4, entry.endpoint);
-  upsert.bind_text(5, entry.model);
-  upsert.bind_text(6, entry.provider);
-  upsert.bind_text(7, entry.generation);
-  upsert.bind(8, static_cast<std::int64_t>(entry.body->size()));
-  upsert.bind_blob(9, view(checksum));
-  upsert.bind_blob(10, entry.key.material);
-  upsert.bind_blob(11, *entry.body);
-  return upsert.run();
+      size_in_queue(*entry),
+      [this, entry, key, growth]() -> Result<void> {
+        Result<std::int64_t> grown = write_side_->put(*entry, key, limits_.compress_above);
+        if (!grown) return tl::make_unexpected(std::move(grown.error()));
+        *growth = *grown;
+        return {};
+      },
+      [this, key, number, growth](const Result<void>& outcome) {
+        if (outcome) note_growth(*growth);
+        forget_pending(key, number);
+      });
+  if (queued) pending_.insert_or_assign(key, Pending{number, std::move(entry)});
 }
 
 void SqliteStore::forget_pending(const std::string& key, std::uint64_t number) {
@@ -290,85 +227,143 @@ void SqliteStore::forget_pending(const std::string& key, std::uint64_t number) {
   if (found != pending_.end() && found->second.number == number) pending_.erase(found);
 }
 
-Result<std::vector<std::int64_t>> SqliteStore::find(const PurgeFilter& filter) {
-  std::string key;
-  if (filter.key) {
-    const Result<CacheKey> parsed = parse_key_name(*filter.key);
-    if (!parsed) return tl::make_unexpected(parsed.error());
-    key = *key_bytes(*parsed);
-  }
-  Result<sqlite::ReaderPool<Reader>::Lease> reader = readers_.acquire();
+Result<std::vector<std::int64_t>> SqliteStore::find_ids(const EntryFilter& filter) {
+  flush();
+  Result<Readers::Lease> reader = readers_.acquire();
   if (!reader) return tl::make_unexpected(std::move(reader.error()));
-  Result<sqlite::Statement> select = (*reader)->database.prepare(filter.key ? kFindByKey : kFind);
-  if (!select) return tl::make_unexpected(std::move(select.error()));
-  if (filter.model) select->bind_text(1, *filter.model);
-  if (filter.older_than_ms) select->bind(2, *filter.older_than_ms);
-  if (filter.key) select->bind_blob(3, key);
-  std::vector<std::int64_t> ids;
-  for (;;) {
-    const Result<bool> row = select->step();
-    if (!row) return tl::make_unexpected(row.error());
-    if (!*row) return ids;
-    ids.push_back(select->integer(0));
-  }
+  return (*reader)->find_ids(filter);
 }
 
-Result<std::uint64_t> SqliteStore::purge(const PurgeFilter& filter) {
+Result<std::uint64_t> SqliteStore::purge(const EntryFilter& filter) {
   if (!writer_) return fail(ErrorCode::invalid, "purge: the store is open for reading only");
-  flush();
-  const Result<std::vector<std::int64_t>> ids = find(filter);
+  const Result<std::vector<std::int64_t>> ids = find_ids(filter);
   if (!ids) return tl::make_unexpected(ids.error());
-  sqlite::Database& database = write_side_->database;
   std::uint64_t removed = 0;
-  for (std::size_t begin = 0; begin < ids->size(); begin += kPurgeRows) {
-    const std::size_t end = std::min(begin + kPurgeRows, ids->size());
-    std::int64_t changes = 0;
-    const Result<void> done = writer_->run([&]() -> Result<void> {
-      const std::int64_t before = sqlite3_total_changes64(database.handle());
-      for (std::size_t i = begin; i < end; ++i) {
-        write_side_->remove.bind(1, (*ids)[i]);
-        if (Result<void> outcome = write_side_->remove.run(); !outcome) return outcome;
-      }
-      changes = sqlite3_total_changes64(database.handle()) - before;
-      return {};
-    });
+  for (std::size_t begin = 0; begin < ids->size(); begin += kRemoveRows) {
+    const auto some = std::span(*ids).subspan(begin, std::min(kRemoveRows, ids->size() - begin));
+    WriteSide::Removed step;
+    const Result<void> done = writer_->run(
+        [&]() -> Result<void> {
+          Result<WriteSide::Removed> result = write_side_->remove(some);
+          if (!result) return tl::make_unexpected(std::move(result.error()));
+          step = *result;
+          return {};
+        },
+        [&](const Result<void>& outcome) {
+          if (outcome) note_growth(-step.bytes);
+        });
     if (!done) return tl::make_unexpected(done.error());
-    removed += static_cast<std::uint64_t>(changes);
+    removed += step.entries;
   }
-  // Gives the space back; freed pages would keep the removed answers' bytes until they are reused.
-  std::int64_t left = removed > 0 ? std::numeric_limits<std::int64_t>::max() : 0;
-  while (left > 0) {
-    const std::int64_t before = left;
-    const Result<void> done = writer_->run([&]() -> Result<void> {
-      const std::string step = "PRAGMA incremental_vacuum(" + std::to_string(kVacuumPages) + ")";
-      if (Result<void> outcome = database.execute(step.c_str()); !outcome) return outcome;
-      const Result<std::int64_t> count = database.query_integer("PRAGMA freelist_count");
-      if (!count) return tl::make_unexpected(count.error());
-      left = *count;
-      return {};
-    });
+  if (removed > 0) {
+    const Result<void> done = give_space_back();
     if (!done) return tl::make_unexpected(done.error());
-    if (left >= before) break;  // other purges may add as fast as this one takes
   }
   return removed;
 }
 
+// Freed pages would keep the removed answers' bytes until they are used again.
+Result<void> SqliteStore::give_space_back() {
+  std::int64_t left = std::numeric_limits<std::int64_t>::max();
+  while (left > 0) {
+    const std::int64_t before = left;
+    Result<void> done = writer_->run([&]() -> Result<void> {
+      const Result<std::int64_t> pages = write_side_->vacuum(kVacuumPages);
+      if (!pages) return tl::make_unexpected(pages.error());
+      left = *pages;
+      return {};
+    });
+    if (!done) return done;
+    if (left >= before) break;  // other purges may add as fast as this one takes
+  }
+  return {};
+}
+
+// Row by row, so that a slow visitor holds no transaction and the log can be checkpointed.
+Result<std::uint64_t> SqliteStore::for_each(const EntryFilter& filter,
+                                            const std::function<bool(const Entry&)>& visit) {
+  const Result<std::vector<std::int64_t>> ids = find_ids(filter);
+  if (!ids) return tl::make_unexpected(ids.error());
+  Result<Readers::Lease> reader = readers_.acquire();
+  if (!reader) return tl::make_unexpected(std::move(reader.error()));
+  std::uint64_t corrupt = 0;
+  for (const std::int64_t id : *ids) {
+    const Result<std::optional<Reader::Row>> row = (*reader)->find(id);
+    if (!row && row.error().code != ErrorCode::corrupt) return tl::make_unexpected(row.error());
+    if (!row) {
+      ++corrupt;
+    } else if (*row && !visit(*(*row)->entry)) {
+      break;
+    }
+  }
+  return corrupt;
+}
+
 Result<StoreStats> SqliteStore::stats() {
   flush();
-  Result<sqlite::ReaderPool<Reader>::Lease> reader = readers_.acquire();
+  Result<Readers::Lease> reader = readers_.acquire();
   if (!reader) return tl::make_unexpected(std::move(reader.error()));
-  sqlite::Statement& statement = (*reader)->stats;
-  const sqlite::ResetAtEnd at_end(statement);
-  const Result<bool> row = statement.step();
-  if (!row) return tl::make_unexpected(row.error());
-  StoreStats stats;
-  stats.entries = static_cast<std::uint64_t>(statement.integer(0));
-  stats.bytes = static_cast<std::uint64_t>(statement.integer(1));
-  stats.prompt_entries = static_cast<std::uint64_t>(statement.integer(2));
-  stats.body_entries = stats.entries - stats.prompt_entries;
-  stats.oldest_ms = statement.integer(3);
-  stats.newest_ms = statement.integer(4);
+  Result<StoreStats> stats = (*reader)->stats();
+  if (stats) stats->evicted = evicted_;
   return stats;
+}
+
+bool SqliteStore::upkeep_due() const {
+  if (!upkeep_.content_bytes || *upkeep_.content_bytes > max_bytes_) return true;
+  if (upkeep_.unused_pages > 0) return true;
+  const Clock::time_point now = Clock::now();
+  return (limits_.ttl.count() > 0 && now >= upkeep_.next_sweep) ||
+         (now >= upkeep_.next_uses && !uses_.empty());
+}
+
+// One step: all uses that were noted, and some of what is to be removed.
+Result<void> SqliteStore::upkeep() {
+  Upkeep& state = upkeep_;
+  state.growth = 0;
+  state.evicted = 0;
+  state.summed.reset();
+  const Clock::time_point now = Clock::now();
+  const auto remove = [&](const Result<std::vector<std::int64_t>>& ids) -> Result<std::uint64_t> {
+    if (!ids) return tl::make_unexpected(ids.error());
+    const Result<WriteSide::Removed> removed = write_side_->remove(*ids);
+    if (!removed) return tl::make_unexpected(removed.error());
+    state.growth -= removed->bytes;
+    return removed->entries;
+  };
+
+  if (Result<void> recorded = write_side_->record_uses(uses_.take()); !recorded) return recorded;
+  state.next_uses = now + kRecordEvery;
+  if (!state.content_bytes) {
+    const Result<std::int64_t> sum = write_side_->content_bytes();
+    if (!sum) return tl::make_unexpected(sum.error());
+    state.summed = *sum;
+  }
+  const std::int64_t content = state.summed ? *state.summed : *state.content_bytes;
+  if (content > max_bytes_) {
+    const Result<std::uint64_t> evicted =
+        remove(write_side_->least_recently_used(content - max_bytes_, kRemoveRows));
+    if (!evicted) return tl::make_unexpected(evicted.error());
+    state.evicted = *evicted;
+  }
+  if (limits_.ttl.count() > 0 && now >= state.next_sweep) {
+    const Result<std::uint64_t> swept =
+        remove(write_side_->created_before(unix_ms() - limits_.ttl.count(), kRemoveRows));
+    if (!swept) return tl::make_unexpected(swept.error());
+    if (*swept < kRemoveRows) state.next_sweep = now + kSweepEvery;
+    if (*swept > 0) state.unused_pages = std::numeric_limits<std::int64_t>::max();
+  } else if (state.unused_pages > 0) {
+    const Result<std::int64_t> left = write_side_->vacuum(kVacuumPages);
+    if (!left) return tl::make_unexpected(left.error());
+    state.unused_pages = *left < state.unused_pages ? *left : 0;
+  }
+  return {};
+}
+
+void SqliteStore::upkeep_done(const Result<void>& outcome) {
+  if (!outcome) return;
+  if (upkeep_.summed) upkeep_.content_bytes = upkeep_.summed;
+  note_growth(upkeep_.growth);
+  evicted_ += upkeep_.evicted;
 }
 
 }  // namespace
@@ -376,7 +371,7 @@ Result<StoreStats> SqliteStore::stats() {
 Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteStoreOptions& options) {
   std::unique_ptr<WriteSide> write_side;
   if (!options.read_only) {
-    Result<std::unique_ptr<WriteSide>> opened = open_write_side(options);
+    Result<std::unique_ptr<WriteSide>> opened = WriteSide::open(options.path);
     if (!opened) return tl::make_unexpected(std::move(opened.error()));
     write_side = std::move(*opened);
   }

@@ -5,10 +5,10 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build ccache mold pkg-config
   libboost1.81-dev libssl-dev libsqlite3-dev nlohmann-json3-dev libspdlog-dev libyaml-cpp-dev
-  libcli11-dev libpcre2-dev libutf8proc-dev libhwy-dev libexpected-dev
+  libcli11-dev libpcre2-dev libutf8proc-dev libhwy-dev libexpected-dev libzstd-dev libhiredis-dev
   ca-certificates curl python3 python3-pip)
 tests=(libgtest-dev libgmock-dev librapidcheck-dev clang-14 libclang-rt-14-dev clang-format-19
-  python3-jinja2 python3-venv git)
+  python3-jinja2 python3-venv redis-server git)
 
 packages=("${build[@]}")
 [ "${1:-}" = --tests ] && packages+=("${tests[@]}")

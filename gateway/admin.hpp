@@ -1,42 +1,40 @@
-// How the command line reaches a running gateway: the store allows one writer, so what changes it
-// while a gateway holds it has to be asked of that gateway.
+// The admin API: /admin/keys and /admin/cache.
+//
+// | request | answer |
+// |---|---|
+// | GET /admin/keys | {"data": [key, ...]}, oldest first, each with this month's usage |
+// | POST /admin/keys {"name", ...} | 201 and the key, with its secret this once |
+// | PATCH /admin/keys/{id} {limits} | the key; members that are not there stay, null: no limit |
+// | POST /admin/keys/{id}/revoke | the key |
+// | GET /admin/keys/{id}/usage | {"id", "data": [month, ...]}, newest first |
+// | POST /admin/cache/purge {"key", "model", "tenant", "older_than_ms"} | {"removed": n} |
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <boost/asio/thread_pool.hpp>
 #include <string_view>
 
 #include "cache/store.hpp"
-#include "gateway/api/errors.hpp"
-#include "gateway/http/server.hpp"
+#include "gateway/http/types.hpp"
+#include "gateway/tenants/tenants.hpp"
 
 namespace fixpoint {
 
 struct Gateway;
 
-// A file beside the cache that names the gateway holding it: its URL and a token made at its start,
-// readable by the same user only. Removed when the gateway ends.
-class AdminFile {
- public:
-  // Throws std::system_error when the file cannot be written (start-up).
-  AdminFile(const std::string& cache_path, const std::string& listen_address, std::uint16_t port);
-  ~AdminFile();
-  AdminFile(const AdminFile&) = delete;
-  AdminFile& operator=(const AdminFile&) = delete;
-  const std::string& token() const { return token_; }
+// Answers a request for a path below /admin/: checks the token (admin.token of the configuration,
+// or the one in the gateway's file), then lets a background thread do the work, which waits for
+// disks. The work goes on when the client leaves. Sets no x-request-id.
+Task<Response> answer_admin(Gateway& gateway, const Request& request);
 
- private:
-  std::string path_, token_;
-};
-
-// POST /admin/cache/purge with {"key", "model", "older_than_ms"}; the caller has checked the token.
-Task<ApiResult<std::uint64_t>> admin_purge(Gateway& gateway, const Request& request);
-// Constant-time. False when no token was made.
-bool admin_allowed(const Gateway& gateway, const Request& request);
-
-// Asks the gateway that holds the cache at cache_path to purge. Blocks.
-// Errors: not_found when no gateway left its file there; unreachable and the like.
-Result<std::uint64_t> purge_through_gateway(const std::string& cache_path,
-                                            const PurgeFilter& filter);
+// Its parts.
+// Whether the request's bearer token is one of these; an empty one is nobody's. Takes the same time
+// for every token of a right length.
+bool has_admin_token(const Request& request, std::string_view token, std::string_view other_token);
+// administer() on a thread of `background`; what it uses must be there until that has ended.
+Task<Response> administer_in(net::thread_pool& background, Store* store, Tenants& tenants,
+                             const Request& request);
+// The work, without a check of the token. Blocks: not for a thread that serves. A null store: the
+// cache is off. Thread-safe.
+Response administer(Store* store, Tenants& tenants, const Request& request);
 
 }  // namespace fixpoint

@@ -4,8 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+#include "cache/redis/url.hpp"
+#include "gateway/config_keys.hpp"
+#include "gateway/upstream/client.hpp"
 
 namespace fixpoint {
 namespace {
@@ -47,11 +54,19 @@ const RouteConfig* Config::find_route(std::string_view requested_model) const {
 
 std::vector<std::string> Config::secrets() const {
   std::vector<std::string> all;
+  const auto add = [&](const std::string& value) {
+    if (!value.empty()) all.push_back(value);
+  };
+  add(cache.redis_url);
+  if (const auto url = redis::parse_url(cache.redis_url)) add(url->password);
+  add(admin.token);
+  for (const NamedValue& header : telemetry.headers) add(header.value);
   for (const UpstreamConfig& upstream : upstreams) {
-    if (!upstream.api_key.empty()) all.push_back(upstream.api_key);
-    for (const NamedValue& header : upstream.headers) {
-      if (!header.value.empty()) all.push_back(header.value);
-    }
+    add(upstream.api_key);
+    for (const std::string& key : upstream.api_keys) add(key);
+    for (const NamedValue& header : upstream.headers) add(header.value);
+    add(upstream.proxy);
+    if (const auto proxy = parse_proxy(upstream.proxy)) add(proxy->authorization);
   }
   return all;
 }
@@ -70,6 +85,22 @@ Environment process_environment() {
     if (value == nullptr) return std::nullopt;
     return value;
   };
+}
+
+ConfigResult load_config(const std::string& file, const ConfigOptions& options) {
+  if (file.empty()) return parse_config("", "", options);
+  std::ifstream in(file, std::ios::binary);
+  std::string text;
+  // One byte more than the limit, so that parse_config() sees that the file is too long.
+  text.resize(config::kMaxFileBytes + 1);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in.is_open() || in.bad() || (in.fail() && !in.eof())) {
+    const std::string reason = std::generic_category().message(errno);
+    return tl::make_unexpected(
+        std::vector<ConfigError>{{file, 0, 0, "the file cannot be read: " + reason}});
+  }
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return parse_config(text, file, options);
 }
 
 std::optional<std::string> find_config_file(const Environment& environment) {

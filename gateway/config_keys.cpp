@@ -1,67 +1,88 @@
+// Keys of the gateway itself: where it listens, what it keeps, what it tells.
 #include "gateway/config_keys.hpp"
 
 #include <array>
 #include <chrono>
-#include <limits>
+
+#include "gateway/config_units.hpp"
 
 namespace fixpoint::config {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-constexpr std::uint64_t kSecond = 1000, kHour = 3600 * kSecond, kDay = 24 * kHour;
-constexpr std::uint64_t kTextMax = 4096;  // bytes; paths (PATH_MAX), URLs and keys are shorter
-constexpr std::uint64_t kNameMax = 128;   // bytes
-
 constexpr std::array kRootKeys{
     Key<Config>{{"data_dir", KeyType::text, "Folder of `cache.db`, `log.db` and `models/`.", 0,
                  kTextMax, false, "`$XDG_DATA_HOME/fixpoint`, else `~/.local/share/fixpoint`"},
-                &Config::data_dir},
+                &Config::data_dir,
+                kAtStart},
 };
 
 constexpr std::array kServerKeys{
     Key<ServerConfig>{{"listen", KeyType::name,
                        "Address and port to serve on, as `127.0.0.1:8080`, `[::1]:8080` or "
-                       "`localhost:8080`; port 0 lets the system pick one.",
+                       "`localhost:8080`; port 0 lets the system pick one. Without gateway keys "
+                       "(`fixpoint keys create`) only this machine reaches it.",
                        1, kNameMax},
-                      &ServerConfig::listen},
-    Key<ServerConfig>{{"allow_public", KeyType::boolean,
-                       "Allow an address that other machines reach. There is no authentication: "
-                       "whoever reaches the port spends your API keys."},
-                      &ServerConfig::allow_public},
+                      &ServerConfig::listen,
+                      kAtStart},
+    Key<ServerConfig>{{"tls_cert_file", KeyType::text,
+                       "PEM file of the certificate and its chain; with `tls_key_file`: HTTPS "
+                       "only. SIGHUP reads the files again.",
+                       0, kTextMax},
+                      &ServerConfig::tls_cert_file,
+                      kAtStart},
+    Key<ServerConfig>{
+        {"tls_key_file", KeyType::text, "PEM file of the certificate's private key.", 0, kTextMax},
+        &ServerConfig::tls_key_file,
+        kAtStart},
     Key<ServerConfig>{{"threads", KeyType::integer,
                        "Threads that serve connections; 0: one per hardware thread.", 0, 256},
-                      &ServerConfig::threads},
+                      &ServerConfig::threads,
+                      kAtStart},
     Key<ServerConfig>{
         {"max_header_bytes", KeyType::size, "Longest request head; beyond: 431.", kKiB, kMiB},
-        &ServerConfig::max_header_bytes},
+        &ServerConfig::max_header_bytes,
+        kAtStart},
     Key<ServerConfig>{
         {"max_body_bytes", KeyType::size, "Longest request body; beyond: 413.", kKiB, kGiB},
-        &ServerConfig::max_body_bytes},
+        &ServerConfig::max_body_bytes,
+        kAtStart},
     Key<ServerConfig>{{"max_connections", KeyType::integer,
                        "Open client connections; beyond, new ones wait.", 1, 1'000'000},
-                      &ServerConfig::max_connections},
+                      &ServerConfig::max_connections,
+                      kAtStart},
     Key<ServerConfig>{
         {"header_timeout", KeyType::duration, "Time for a request's head to arrive.", 1, kHour},
-        &ServerConfig::header_timeout},
+        &ServerConfig::header_timeout,
+        kAtStart},
     Key<ServerConfig>{{"body_timeout", KeyType::duration,
                        "Time between two pieces of a request's body.", 1, kHour},
-                      &ServerConfig::body_timeout},
+                      &ServerConfig::body_timeout,
+                      kAtStart},
     Key<ServerConfig>{{"idle_timeout", KeyType::duration,
                        "Time that a connection may wait for its next request.", 1, kDay},
-                      &ServerConfig::idle_timeout},
+                      &ServerConfig::idle_timeout,
+                      kAtStart},
     Key<ServerConfig>{{"write_timeout", KeyType::duration,
                        "A client that takes nothing for so long is cut.", 1, kHour},
-                      &ServerConfig::write_timeout},
+                      &ServerConfig::write_timeout,
+                      kAtStart},
     Key<ServerConfig>{{"drain_timeout", KeyType::duration,
                        "Time for requests in flight to end when the server stops.", 0, kHour},
                       &ServerConfig::drain_timeout},
+    Key<ServerConfig>{{"heartbeat", KeyType::duration,
+                       "Silence in a stream after which a comment (for Anthropic's API a `ping`) "
+                       "keeps it open; 0s: never.",
+                       0, kHour},
+                      &ServerConfig::heartbeat},
 };
 
 constexpr std::array kCacheKeys{
-    Key<CacheConfig>{{"enabled", KeyType::boolean, "Keep answers at all."}, &CacheConfig::enabled},
-    Key<CacheConfig>{{"path", KeyType::text, "File of the cache.", 0, kTextMax, false,
-                      "`cache.db` in `data_dir`"},
-                     &CacheConfig::path},
+    Key<CacheConfig>{
+        {"enabled", KeyType::boolean, "Keep answers at all."}, &CacheConfig::enabled, kAtStart},
+    Key<CacheConfig>{{"path", KeyType::text, "File of the cache (not with `redis_url`).", 0,
+                      kTextMax, false, "`cache.db` in `data_dir`"},
+                     &CacheConfig::path,
+                     kAtStart},
     Key<CacheConfig>{{"policy", KeyType::choice,
                       "Which answers are stored when the route does not say; `auto`: those with "
                       "temperature 0, a seed, a sample index or a reproducibility tag."},
@@ -69,154 +90,130 @@ constexpr std::array kCacheKeys{
     Key<CacheConfig>{
         {"max_body_bytes", KeyType::size, "Longer answers are not stored.", kKiB, kGiB},
         &CacheConfig::max_body_bytes},
+    Key<CacheConfig>{
+        {"store_length", KeyType::boolean, "Store also answers that ended at their token limit."},
+        &CacheConfig::store_length},
+    Key<CacheConfig>{{"ttl", KeyType::duration,
+                      "Older answers are not given any more; 0s: no limit. A longer one needs a "
+                      "restart: the store removes by the value that it was opened with.",
+                      0, kTenYears},
+                     &CacheConfig::ttl},
+    Key<CacheConfig>{{"max_bytes", KeyType::size,
+                      "Size of the store; beyond, answers that were not used for longest go. With "
+                      "`redis_url` the server's `maxmemory` decides.",
+                      kMiB, 1024 * kGiB},
+                     &CacheConfig::max_bytes,
+                     kAtStart},
+    Key<CacheConfig>{{"memory_bytes", KeyType::size,
+                      "Answers kept in memory in front of the store; 0: none.", 0, 1024 * kGiB},
+                     &CacheConfig::memory_bytes,
+                     kAtStart},
+    Key<CacheConfig>{
+        {"compress_above", KeyType::size, "Longer answers are stored compressed (zstd).", 0, kGiB},
+        &CacheConfig::compress_above,
+        kAtStart},
+    Key<CacheConfig>{{"replay", KeyType::choice,
+                      "Pace of streams from the cache: at once, or as the answer first came."},
+                     &CacheConfig::replay},
+    Key<CacheConfig>{{"redis_url", KeyType::secret,
+                      "Keep answers in Redis, shared by several gateways: "
+                      "`redis://[user:password@]host[:port][/db]`, `rediss://` for TLS.",
+                      0, kTextMax},
+                     &CacheConfig::redis_url,
+                     kAtStart},
+    Key<CacheConfig>{
+        {"redis_cluster", KeyType::boolean, "The URL names a node of a Redis Cluster."},
+        &CacheConfig::redis_cluster,
+        kAtStart},
+    Key<CacheConfig>{{"redis_ca_file", KeyType::text,
+                      "PEM file of the authorities to trust. Empty: the system's.", 0, kTextMax},
+                     &CacheConfig::redis_ca_file,
+                     kAtStart},
+    Key<CacheConfig>{
+        {"redis_prefix", KeyType::name, "What every key in Redis begins with.", 1, kNameMax},
+        &CacheConfig::redis_prefix,
+        kAtStart},
+    Key<CacheConfig>{
+        {"redis_timeout", KeyType::duration,
+         "Time for a look-up; beyond, the request goes on as a miss, marked.", 1, 60 * kSecond},
+        &CacheConfig::redis_timeout,
+        kAtStart},
 };
 
 constexpr std::array kLogKeys{
-    Key<TokenLogConfig>{{"enabled", KeyType::boolean, "Keep the token log."},
-                        &TokenLogConfig::enabled},
+    Key<TokenLogConfig>{
+        {"enabled", KeyType::boolean, "Keep the token log."}, &TokenLogConfig::enabled, kAtStart},
     Key<TokenLogConfig>{{"path", KeyType::text, "File of the token log.", 0, kTextMax, false,
                          "`log.db` in `data_dir`"},
-                        &TokenLogConfig::path},
+                        &TokenLogConfig::path,
+                        kAtStart},
     Key<TokenLogConfig>{{"top_logprobs", KeyType::integer,
                          "Alternatives recorded per token; a margin needs 2.", 0, 20},
                         &TokenLogConfig::top_logprobs},
+    Key<TokenLogConfig>{{"logprobs", KeyType::choice,
+                         "Log-probabilities of hosted models: recorded when the client asked "
+                         "(`client`), or always asked for and taken out of the answer (`inject`)."},
+                        &TokenLogConfig::logprobs},
+    Key<TokenLogConfig>{{"text", KeyType::choice,
+                         "Whether the log keeps what the tokens say (`full`) or their numbers "
+                         "alone (`off`)."},
+                        &TokenLogConfig::text,
+                        kAtStart},
+    Key<TokenLogConfig>{
+        {"redact", KeyType::texts,
+         "Regular expressions (PCRE2); text that they match is not logged.", 1, kTextMax},
+        &TokenLogConfig::redact,
+        kAtStart},
+    Key<TokenLogConfig>{
+        {"max_age", KeyType::duration, "Older generations are removed; 0s: never.", 0, kTenYears},
+        &TokenLogConfig::max_age,
+        kAtStart},
+    Key<TokenLogConfig>{{"max_bytes", KeyType::size,
+                         "Size of the file; beyond, the oldest generations go.", kMiB, 1024 * kGiB},
+                        &TokenLogConfig::max_bytes,
+                        kAtStart},
+    Key<TokenLogConfig>{{"fingerprint_epoch", KeyType::boolean,
+                         "A changed fingerprint of a hosted model starts a new cache epoch: older "
+                         "answers are not given any more."},
+                        &TokenLogConfig::fingerprint_epoch},
 };
 
 constexpr std::array kAccessLogKeys{
     Key<AccessLogConfig>{
         {"level", KeyType::choice, "What goes to stderr; a line per request from `info` on."},
         &AccessLogConfig::level},
+    Key<AccessLogConfig>{{"format", KeyType::choice, "Lines of text, or one JSON object per line."},
+                         &AccessLogConfig::format},
 };
 
-constexpr std::array kModelKeys{
-    Key<ModelConfig>{
-        {"name", KeyType::name, "How routes call this local model.", 1, kNameMax, true},
-        &ModelConfig::name},
-    Key<ModelConfig>{{"path", KeyType::text,
-                      "GGUF file, folder in Hugging Face's form, or a known name (`fixpoint model "
-                      "list`) that is looked up in `data_dir/models`.",
-                      1, kTextMax, true},
-                     &ModelConfig::path},
-    Key<ModelConfig>{
-        {"threads", KeyType::integer, "Threads that compute; 0: one per hardware thread.", 0, 256},
-        &ModelConfig::threads},
-    Key<ModelConfig>{
-        {"context", KeyType::integer, "Tokens per sequence; 0: the model's own.", 0, 1'048'576},
-        &ModelConfig::context},
-    Key<ModelConfig>{{"max_batch", KeyType::integer, "Sequences that decode together.", 1, 256},
-                     &ModelConfig::max_batch},
-    Key<ModelConfig>{{"kv_bytes", KeyType::size, "Memory for the keys and values of all sequences.",
-                      kMiB, 1024 * kGiB},
-                     &ModelConfig::kv_bytes},
-    Key<ModelConfig>{
-        {"max_queue", KeyType::integer, "Requests that may wait; more are refused.", 1, 65536},
-        &ModelConfig::max_queue},
+constexpr std::array kAdminKeys{
+    Key<AdminConfig>{{"token", KeyType::secret,
+                      "Bearer token of the admin paths. Empty: only the token that the gateway "
+                      "writes beside its cache.",
+                      0, kTextMax},
+                     &AdminConfig::token},
 };
 
-constexpr std::array kUpstreamKeys{
-    Key<UpstreamConfig>{
-        {"name", KeyType::name, "How routes call this upstream; part of the cache key.", 1,
-         kNameMax, true},
-        &UpstreamConfig::name},
-    Key<UpstreamConfig>{
-        {"base_url", KeyType::name, "As SDKs want it, for example `https://api.openai.com/v1`.", 1,
-         kTextMax, true},
-        &UpstreamConfig::base_url},
-    Key<UpstreamConfig>{{"api_key", KeyType::secret,
-                         "Sent as `Authorization: Bearer`. Empty: the client's own "
-                         "Authorization passes through.",
-                         0, kTextMax},
-                        &UpstreamConfig::api_key},
-    Key<UpstreamConfig>{
-        {"headers", KeyType::headers, "Header fields added to every request.", 0, kTextMax},
-        &UpstreamConfig::headers},
-    Key<UpstreamConfig>{{"ca_file", KeyType::text,
-                         "PEM file of the authorities to trust. Empty: the system's.", 0, kTextMax},
-                        &UpstreamConfig::ca_file},
-    Key<UpstreamConfig>{
-        {"verify_tls", KeyType::boolean, "Check the upstream's certificate and host name."},
-        &UpstreamConfig::verify_tls},
-    Key<UpstreamConfig>{{"connect_timeout", KeyType::duration,
-                         "Name look-up, connection and TLS handshake together.", 1, kHour},
-                        &UpstreamConfig::connect_timeout},
-    Key<UpstreamConfig>{
-        {"first_byte_timeout", KeyType::duration, "Time for an answer to begin.", 1, kDay},
-        &UpstreamConfig::first_byte_timeout},
-    Key<UpstreamConfig>{{"between_bytes_timeout", KeyType::duration,
-                         "Time between two pieces of an answer.", 1, kDay},
-                        &UpstreamConfig::between_bytes_timeout},
-    Key<UpstreamConfig>{{"idle_ttl", KeyType::duration,
-                         "An idle connection older than this is not used again.", 1, kDay},
-                        &UpstreamConfig::idle_ttl},
-    Key<UpstreamConfig>{
-        {"max_connections", KeyType::integer,
-         "Connections per serving thread; beyond: refused as overloaded.", 1, 65536},
-        &UpstreamConfig::max_connections},
-    Key<UpstreamConfig>{{"max_idle_connections", KeyType::integer,
-                         "Connections kept open per serving thread.", 0, 65536},
-                        &UpstreamConfig::max_idle_connections},
-    Key<UpstreamConfig>{{"max_response_bytes", KeyType::size, "Longest answer.", kKiB, 4 * kGiB},
-                        &UpstreamConfig::max_response_bytes},
+constexpr std::array kTelemetryKeys{
+    Key<TelemetryConfig>{{"otlp_endpoint", KeyType::name,
+                          "OpenTelemetry collector that gets spans (OTLP/HTTP, JSON), for example "
+                          "`http://localhost:4318`. Empty: none does.",
+                          0, kTextMax},
+                         &TelemetryConfig::otlp_endpoint,
+                         kAtStart},
+    Key<TelemetryConfig>{
+        {"service_name", KeyType::text, "The resource's `service.name`.", 1, kNameMax},
+        &TelemetryConfig::service_name,
+        kAtStart},
+    Key<TelemetryConfig>{
+        {"headers", KeyType::headers, "Header fields of the export requests.", 0, kTextMax},
+        &TelemetryConfig::headers,
+        kAtStart},
+    Key<TelemetryConfig>{
+        {"interval", KeyType::duration, "Longest time that a span waits.", 100, kHour},
+        &TelemetryConfig::interval,
+        kAtStart},
 };
-
-constexpr std::array kRouteKeys{
-    Key<RouteConfig>{{"model", KeyType::text,
-                      "Requested model; `*` stands for any text. The first route that matches "
-                      "answers.",
-                      1, kNameMax, true},
-                     &RouteConfig::model},
-    Key<RouteConfig>{
-        {"upstream", KeyType::name,
-         "Name of the upstream that answers. Exactly one of `upstream` and `local`.", 0, kNameMax},
-        &RouteConfig::upstream},
-    Key<RouteConfig>{{"local", KeyType::name, "Name of the local model that answers.", 0, kNameMax},
-                     &RouteConfig::local},
-    Key<RouteConfig>{{"upstream_model", KeyType::text,
-                      "Model name sent to the upstream. Empty: the requested one.", 0, kNameMax},
-                     &RouteConfig::upstream_model},
-    Key<RouteConfig>{{"repro_model", KeyType::name,
-                      "Name of the local model that answers requests tagged reproducible. "
-                      "Empty: `local`, if set.",
-                      0, kNameMax},
-                     &RouteConfig::repro_model},
-    Key<RouteConfig>{{"repro", KeyType::choice,
-                      "The tag of requests that carry none; `preferred` falls back to the "
-                      "upstream, `required` never does."},
-                     &RouteConfig::repro},
-    Key<RouteConfig>{{"cache", KeyType::choice, "As `cache.policy`, for this route.", 0, 0, false,
-                      "`cache.policy`"},
-                     &RouteConfig::cache},
-};
-
-std::string_view or_dash(std::string_view text) {
-  return text.empty() ? "-" : text;
-}
-
-template <class Section>
-void append_rows(std::string& out, std::string_view prefix) {
-  const Section defaults;
-  for (const Key<Section>& key : keys<Section>()) {
-    Section copy = defaults;
-    const Slot slot = key.slot(copy);
-    std::string standard(key.info.default_text);
-    if (key.info.required) {
-      standard = "required";
-    } else if (standard.empty()) {
-      const std::string value = value_text(key.info, slot);
-      standard = value.empty() ? "empty" : "`" + value + "`";
-    }
-    out += "| `";
-    out += prefix;
-    out += key.info.name;
-    out += "` | ";
-    out += to_string(key.info.type);
-    out += " | " + standard + " | ";
-    out += or_dash(limits_text(key.info, slot));
-    out += " | ";
-    out += key.info.doc;
-    out += " |\n";
-  }
-}
 
 }  // namespace
 
@@ -230,6 +227,8 @@ std::string_view to_string(KeyType type) {
       return "secret";
     case KeyType::integer:
       return "integer";
+    case KeyType::number:
+      return "number";
     case KeyType::size:
       return "size";
     case KeyType::duration:
@@ -238,10 +237,20 @@ std::string_view to_string(KeyType type) {
       return "boolean";
     case KeyType::choice:
       return "choice";
+    case KeyType::texts:
+    case KeyType::names:
+      return "list";
+    case KeyType::secrets:
+      return "list of secrets";
+    case KeyType::mapping:
     case KeyType::headers:
       return "mapping";
   }
   return "";
+}
+
+bool is_secret(KeyType type) {
+  return type == KeyType::secret || type == KeyType::secrets || type == KeyType::headers;
 }
 
 template <>
@@ -265,34 +274,12 @@ std::span<const Key<AccessLogConfig>> keys() {
   return kAccessLogKeys;
 }
 template <>
-std::span<const Key<ModelConfig>> keys() {
-  return kModelKeys;
+std::span<const Key<AdminConfig>> keys() {
+  return kAdminKeys;
 }
 template <>
-std::span<const Key<UpstreamConfig>> keys() {
-  return kUpstreamKeys;
-}
-template <>
-std::span<const Key<RouteConfig>> keys() {
-  return kRouteKeys;
+std::span<const Key<TelemetryConfig>> keys() {
+  return kTelemetryKeys;
 }
 
 }  // namespace fixpoint::config
-
-namespace fixpoint {
-
-std::string config_keys_markdown() {
-  using config::append_rows;
-  std::string out = "| Key | Type | Default | Limits | Meaning |\n|---|---|---|---|---|\n";
-  append_rows<Config>(out, "");
-  append_rows<ServerConfig>(out, "server.");
-  append_rows<CacheConfig>(out, "cache.");
-  append_rows<TokenLogConfig>(out, "log.");
-  append_rows<AccessLogConfig>(out, "access_log.");
-  append_rows<ModelConfig>(out, "models[].");
-  append_rows<UpstreamConfig>(out, "upstreams[].");
-  append_rows<RouteConfig>(out, "routes[].");
-  return out;
-}
-
-}  // namespace fixpoint

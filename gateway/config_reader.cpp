@@ -3,13 +3,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
-#include <system_error>
 
 #include "gateway/config_keys.hpp"
 #include "gateway/model_store.hpp"
@@ -22,10 +18,9 @@ using config::Key;
 using config::KeyInfo;
 using config::keys;
 using config::KeyType;
+using config::kMaxFileBytes;
+using config::kMaxListItems;
 using config::Slot;
-
-constexpr std::size_t kMaxFileBytes = 1u << 20;
-constexpr std::size_t kMaxListItems = 1024;
 
 // A piece of the file for a message, cut if it is long.
 std::string shown(std::string_view text) {
@@ -34,10 +29,6 @@ std::string shown(std::string_view text) {
   out += text.substr(0, kMax);
   if (text.size() > kMax) out += "...";
   return out + '"';
-}
-
-bool is_secret(const KeyInfo& info) {
-  return info.type == KeyType::secret || info.type == KeyType::headers;
 }
 
 // Remembers where the latest document began.
@@ -114,12 +105,16 @@ class Reader {
   }
 
   void root(const YAML::Node& node, Config& config) {
-    mapping(node, "", config, "server, cache, log, access_log, models, upstreams, routes",
+    mapping(node, "", config,
+            "server, cache, log, access_log, admin, telemetry, prices, models, upstreams, routes",
             [&](const std::string& name, const YAML::Node& value) {
               if (name == "server") return section(value, name, config.server);
               if (name == "cache") return section(value, name, config.cache);
               if (name == "log") return section(value, name, config.log);
               if (name == "access_log") return section(value, name, config.access_log);
+              if (name == "admin") return section(value, name, config.admin);
+              if (name == "telemetry") return section(value, name, config.telemetry);
+              if (name == "prices") return list(value, name, config.prices);
               if (name == "models") return list(value, name, config.models);
               if (name == "upstreams") return list(value, name, config.upstreams);
               if (name == "routes") return list(value, name, config.routes);
@@ -130,6 +125,7 @@ class Reader {
   // The three return true: the name is known, whatever is wrong with the value.
   template <class Section>
   bool section(const YAML::Node& node, const std::string& path, Section& out) {
+    places_.insert_or_assign(path, node.Mark());
     if (node.IsNull()) return true;  // "server:" with all its keys commented out
     mapping(node, path, out, "", [](const std::string&, const YAML::Node&) { return false; });
     return true;
@@ -150,7 +146,6 @@ class Reader {
     for (const YAML::Node& child : node) {
       const std::string item = path + "[" + std::to_string(out.size()) + "]";
       section(child, item, out.emplace_back());
-      places_.insert_or_assign(item, child.Mark());
       if (!child.IsMap() && !child.IsNull()) continue;  // said already
       for (const Key<Item>& key : keys<Item>()) {
         const std::string key_path = item + "." + std::string(key.info.name);
@@ -200,8 +195,12 @@ class Reader {
 
   void value(const YAML::Node& node, const std::string& path, const KeyInfo& info,
              const Slot& slot) {
-    if (auto* headers = std::get_if<std::vector<NamedValue>*>(&slot)) {
-      read_headers(node, path, info, **headers);
+    if (auto* items = std::get_if<std::vector<std::string>*>(&slot)) {
+      read_texts(node, path, info, **items);
+      return;
+    }
+    if (auto* members = std::get_if<std::vector<NamedValue>*>(&slot)) {
+      read_members(node, path, info, **members);
       return;
     }
     if (!node.IsScalar()) {
@@ -209,37 +208,74 @@ class Reader {
       error(node.Mark(), path + ": " + std::string(problem));
       return;
     }
-    const auto text = substitute(node, path, is_secret(info));
+    const auto text = substitute(node, path, config::is_secret(info.type));
     if (!text) return;
     if (auto set = set_slot(info, slot, *text); !set) {
-      const std::string got = is_secret(info) ? "" : " (got " + shown(node.Scalar()) + ")";
+      const std::string got =
+          config::is_secret(info.type) ? "" : " (got " + shown(node.Scalar()) + ")";
       error(node.Mark(), path + ": " + set.error().message + got);
     }
   }
 
-  void read_headers(const YAML::Node& node, const std::string& path, const KeyInfo& info,
-                    std::vector<NamedValue>& out) {
+  // The value of a list's item or a mapping's member: of the key's type in singular.
+  std::optional<std::string> read_text(const YAML::Node& node, const std::string& path,
+                                       const KeyInfo& info) {
+    if (!node.IsScalar()) {
+      error(node.Mark(), path + ": must be a single value");
+      return std::nullopt;
+    }
+    const bool secret = config::is_secret(info.type);
+    const auto text = substitute(node, path, secret);
+    if (!text) return std::nullopt;
+    const bool spaces = info.type != KeyType::names && info.type != KeyType::secrets;
+    const KeyInfo one{"", spaces ? KeyType::text : KeyType::name, "", info.min, info.max};
+    std::string checked;
+    if (auto set = config::set_slot(one, &checked, *text); !set) {
+      error(node.Mark(), path + ": " + set.error().message +
+                             (secret ? "" : " (got " + shown(node.Scalar()) + ")"));
+    }
+    return checked;
+  }
+
+  void read_texts(const YAML::Node& node, const std::string& path, const KeyInfo& info,
+                  std::vector<std::string>& out) {
     if (node.IsNull()) return;
-    if (!node.IsMap()) {
-      error(node.Mark(), path + ": must be a mapping of field names to values");
+    if (!node.IsSequence() || node.size() > kMaxListItems) {
+      error(node.Mark(),
+            path + ": must be a list of at most " + std::to_string(kMaxListItems) + " items");
       return;
     }
+    for (const YAML::Node& child : node) {
+      const std::string item = path + "[" + std::to_string(out.size()) + "]";
+      places_.insert_or_assign(item, child.Mark());
+      out.push_back(read_text(child, item, info).value_or(""));
+    }
+  }
+
+  void read_members(const YAML::Node& node, const std::string& path, const KeyInfo& info,
+                    std::vector<NamedValue>& out) {
+    if (node.IsNull()) return;
+    if (!node.IsMap() || node.size() > kMaxListItems) {
+      error(node.Mark(), path + ": must be a mapping of at most " + std::to_string(kMaxListItems) +
+                             " names to values");
+      return;
+    }
+    std::set<std::string> seen;
     for (const auto& member : node) {
-      if (!member.first.IsScalar() || !member.second.IsScalar()) {
-        error(member.first.Mark(), path + ": names and values must be plain text");
+      if (!member.first.IsScalar()) {
+        error(member.first.Mark(), path + ": a name must be plain text");
         continue;
       }
       const std::string& name = member.first.Scalar();
       const std::string key_path = path + "." + name;
-      const auto text = substitute(member.second, key_path, true);
-      if (!text) continue;
-      places_.insert_or_assign(key_path, member.first.Mark());
-      std::string checked;
-      const KeyInfo text_info{"", KeyType::text, "", 0, info.max};
-      if (auto set = config::set_slot(text_info, &checked, *text); !set) {
-        error(member.second.Mark(), key_path + ": " + set.error().message);
+      if (!seen.insert(name).second) {
+        error(member.first.Mark(), shown(key_path) + " is given twice");
+        continue;
       }
-      out.push_back({name, std::move(checked)});
+      places_.insert_or_assign(key_path, member.first.Mark());
+      if (auto text = read_text(member.second, key_path, info)) {
+        out.push_back({name, std::move(*text)});
+      }
     }
   }
 
@@ -297,6 +333,11 @@ class Reader {
     }
     if (config.cache.path.empty()) config.cache.path = config.data_dir + "/cache.db";
     if (config.log.path.empty()) config.log.path = config.data_dir + "/log.db";
+    for (std::size_t i = 0; i < config.prices.size(); ++i) {
+      if (!places_.contains("prices[" + std::to_string(i) + "].cached_input")) {
+        config.prices[i].cached_input = config.prices[i].input;
+      }
+    }
     if (config.models.empty() && config.upstreams.empty() && config.routes.empty()) {
       add_tiny_model(config);
     }
@@ -350,22 +391,6 @@ class Reader {
 ConfigResult parse_config(std::string_view yaml, const std::string& file,
                           const ConfigOptions& options) {
   return Reader(file, options).read(yaml);
-}
-
-ConfigResult load_config(const std::string& file, const ConfigOptions& options) {
-  if (file.empty()) return parse_config("", "", options);
-  std::ifstream in(file, std::ios::binary);
-  std::string text;
-  // One byte more than the limit, so that parse_config() sees that the file is too long.
-  text.resize(kMaxFileBytes + 1);
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!in.is_open() || in.bad() || (in.fail() && !in.eof())) {
-    const std::string reason = std::generic_category().message(errno);
-    return tl::make_unexpected(
-        std::vector<ConfigError>{{file, 0, 0, "the file cannot be read: " + reason}});
-  }
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return parse_config(text, file, options);
 }
 
 }  // namespace fixpoint

@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 #include <span>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "gateway/config_keys.hpp"
@@ -17,59 +19,76 @@ struct Unit {
 // Largest first: printing takes the first one that divides the value.
 constexpr std::array kSizes{Unit{"GiB", std::uint64_t{1} << 30}, Unit{"MiB", 1u << 20},
                             Unit{"KiB", 1u << 10}, Unit{"", 1}};
-constexpr std::array kDurations{Unit{"h", 3'600'000}, Unit{"m", 60'000}, Unit{"s", 1000},
-                                Unit{"ms", 1}};
+constexpr std::array kDurations{Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000},
+                                Unit{"s", 1000}, Unit{"ms", 1}};
 
+// The texts of an enumeration, in the order in which messages list them.
 template <class Enum>
 struct Choice {
   Enum value;
   std::string_view text;
 };
-constexpr std::array kPolicies{Choice<CachePolicy>{CachePolicy::automatic, "auto"},
-                               Choice<CachePolicy>{CachePolicy::all, "all"},
-                               Choice<CachePolicy>{CachePolicy::off, "off"}};
-constexpr std::array kReproModes{Choice<ReproMode>{ReproMode::off, "off"},
-                                 Choice<ReproMode>{ReproMode::preferred, "preferred"},
-                                 Choice<ReproMode>{ReproMode::required, "required"}};
-constexpr std::array kLevels{
+template <class Enum>
+constexpr int choices = 0;  // no enumeration of the configuration
+template <>
+constexpr std::array choices<CachePolicy>{Choice<CachePolicy>{CachePolicy::automatic, "auto"},
+                                          Choice<CachePolicy>{CachePolicy::all, "all"},
+                                          Choice<CachePolicy>{CachePolicy::off, "off"}};
+template <>
+constexpr std::array choices<ReproMode>{Choice<ReproMode>{ReproMode::off, "off"},
+                                        Choice<ReproMode>{ReproMode::preferred, "preferred"},
+                                        Choice<ReproMode>{ReproMode::required, "required"}};
+template <>
+constexpr std::array choices<LogLevel>{
     Choice<LogLevel>{LogLevel::off, "off"}, Choice<LogLevel>{LogLevel::error, "error"},
     Choice<LogLevel>{LogLevel::warning, "warning"}, Choice<LogLevel>{LogLevel::info, "info"},
     Choice<LogLevel>{LogLevel::debug, "debug"}};
+template <>
+constexpr std::array choices<LogFormat>{Choice<LogFormat>{LogFormat::text, "text"},
+                                        Choice<LogFormat>{LogFormat::json, "json"}};
+template <>
+constexpr std::array choices<UpstreamKind>{
+    Choice<UpstreamKind>{UpstreamKind::openai, "openai"},
+    Choice<UpstreamKind>{UpstreamKind::anthropic, "anthropic"}};
+template <>
+constexpr std::array choices<LogprobCapture>{
+    Choice<LogprobCapture>{LogprobCapture::off, "off"},
+    Choice<LogprobCapture>{LogprobCapture::client, "client"},
+    Choice<LogprobCapture>{LogprobCapture::inject, "inject"}};
+template <>
+constexpr std::array choices<TextCapture>{Choice<TextCapture>{TextCapture::off, "off"},
+                                          Choice<TextCapture>{TextCapture::full, "full"}};
+template <>
+constexpr std::array choices<ReplayPace>{Choice<ReplayPace>{ReplayPace::full, "full"},
+                                         Choice<ReplayPace>{ReplayPace::recorded, "recorded"}};
 
-std::span<const Choice<CachePolicy>> choices(CachePolicy) {
-  return kPolicies;
-}
-std::span<const Choice<ReproMode>> choices(ReproMode) {
-  return kReproModes;
-}
-std::span<const Choice<LogLevel>> choices(LogLevel) {
-  return kLevels;
-}
+template <class T>
+concept ConfigEnum = std::is_enum_v<T>;
 
-template <class Enum>
+template <ConfigEnum Enum>
 std::string_view choice_text(Enum value) {
-  for (const auto& choice : choices(value)) {
+  for (const auto& choice : choices<Enum>) {
     if (choice.value == value) return choice.text;
   }
   return "";
 }
 
-template <class Enum>
-std::string choice_list(Enum any) {
+template <ConfigEnum Enum>
+std::string choice_list() {
   std::string list;
-  for (const auto& choice : choices(any)) {
+  for (const auto& choice : choices<Enum>) {
     if (!list.empty()) list += ", ";
     list += choice.text;
   }
   return list;
 }
 
-template <class Enum>
-Result<Enum> parse_choice(std::string_view text, Enum any) {
-  for (const auto& choice : choices(any)) {
+template <ConfigEnum Enum>
+Result<Enum> parse_choice(std::string_view text) {
+  for (const auto& choice : choices<Enum>) {
     if (choice.text == text) return choice.value;
   }
-  return fail(ErrorCode::invalid, "must be one of " + choice_list(any));
+  return fail(ErrorCode::invalid, "must be one of " + choice_list<Enum>());
 }
 
 std::string number_text(KeyType type, std::uint64_t value) {
@@ -100,7 +119,7 @@ Result<std::uint64_t> parse_number(const KeyInfo& info, std::string_view text) {
     form = "a size such as 65536, 64KiB, 16MiB or 2GiB";
     units = kSizes;
   } else if (info.type == KeyType::duration) {
-    form = "a duration such as 500ms, 10s, 2m or 1h";
+    form = "a duration such as 500ms, 10s, 2m, 1h or 30d";
     units = kDurations;
   }
   const std::string range =
@@ -130,6 +149,30 @@ Result<std::uint64_t> parse_number(const KeyInfo& info, std::string_view text) {
     return fail(ErrorCode::invalid, "is out of range: must be in " + range);
   }
   return value * scale;
+}
+
+std::string decimal_text(double value) {
+  char buffer[32];  // the shortest form of any double fits
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return {buffer, end};
+}
+
+// A decimal number without an exponent: "2.5", "0.075".
+Result<double> parse_decimal(const KeyInfo& info, std::string_view text) {
+  double value = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, code] = std::from_chars(text.data(), last, value, std::chars_format::fixed);
+  // The first condition keeps "inf" and "nan" out, which from_chars() takes.
+  const bool digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
+  const std::string range =
+      number_text(info.type, info.min) + " .. " + number_text(info.type, info.max);
+  if (!digit || code != std::errc() || end != last) {
+    return fail(ErrorCode::invalid, "must be a decimal number in " + range);
+  }
+  if (value < static_cast<double>(info.min) || value > static_cast<double>(info.max)) {
+    return fail(ErrorCode::invalid, "is out of range: must be in " + range);
+  }
+  return value;
 }
 
 Result<void> check_text(const KeyInfo& info, std::string_view text) {
@@ -182,28 +225,33 @@ Result<void> set_slot(const KeyInfo& info, const Slot& slot, std::string_view te
             return {};
           },
           [&](std::uint64_t* target) { return assign(parse_number(info, text), *target); },
+          [&](double* target) { return assign(parse_decimal(info, text), *target); },
           [&](std::chrono::milliseconds* target) -> Result<void> {
             const auto parsed = parse_number(info, text);
             if (!parsed) return tl::make_unexpected(parsed.error());
             *target = std::chrono::milliseconds(*parsed);
             return {};
           },
-          [&](CachePolicy* target) { return assign(parse_choice(text, *target), *target); },
           [&](std::optional<CachePolicy>* target) {
-            return assign(parse_choice(text, CachePolicy::automatic), *target);
+            return assign(parse_choice<CachePolicy>(text), *target);
           },
-          [&](ReproMode* target) { return assign(parse_choice(text, *target), *target); },
-          [&](LogLevel* target) { return assign(parse_choice(text, *target), *target); },
-          [&](std::vector<NamedValue>*) -> Result<void> {
-            return fail(ErrorCode::invalid, "must be a mapping of names to values");
+          [&]<ConfigEnum Enum>(Enum* target) { return assign(parse_choice<Enum>(text), *target); },
+          [&]<class T>(std::vector<T>*) -> Result<void> {
+            throw std::logic_error("lists and mappings are set item by item");
           },
       },
       slot);
 }
 
+bool same_value(const Slot& a, const Slot& b) {
+  return std::visit([&]<class T>(T* value) { return *value == **std::get_if<T*>(&b); }, a);
+}
+
 std::string limits_text(const KeyInfo& info, const Slot& slot) {
+  const std::string bytes = "up to " + std::to_string(info.max) + " bytes";
   switch (info.type) {
     case KeyType::integer:
+    case KeyType::number:
     case KeyType::size:
     case KeyType::duration:
       return number_text(info.type, info.min) + " .. " + number_text(info.type, info.max);
@@ -212,49 +260,71 @@ std::string limits_text(const KeyInfo& info, const Slot& slot) {
     case KeyType::choice:
       return std::visit(
           Overloaded{
-              [](CachePolicy* any) { return choice_list(*any); },
-              [](std::optional<CachePolicy>*) { return choice_list(CachePolicy::automatic); },
-              [](ReproMode* any) { return choice_list(*any); },
-              [](LogLevel* any) { return choice_list(*any); }, [](auto*) { return std::string(); }},
+              []<ConfigEnum Enum>(Enum*) { return choice_list<Enum>(); },
+              []<ConfigEnum Enum>(std::optional<Enum>*) { return choice_list<Enum>(); },
+              [](auto*) { return std::string(); },
+          },
           slot);
     case KeyType::text:
     case KeyType::name:
     case KeyType::secret:
+      return bytes;
+    case KeyType::texts:
+    case KeyType::names:
+    case KeyType::secrets:
+    case KeyType::mapping:
     case KeyType::headers:
-      return "up to " + std::to_string(info.max) + " bytes";
+      return "up to " + std::to_string(kMaxListItems) + " of " + bytes;
   }
   return "";
 }
 
 std::string value_text(const KeyInfo& info, const Slot& slot) {
-  return std::visit(Overloaded{
-                        [](std::string* value) { return *value; },
-                        [](bool* value) { return std::string(*value ? "true" : "false"); },
-                        [&](std::uint64_t* value) { return number_text(info.type, *value); },
-                        [&](std::chrono::milliseconds* value) {
-                          return number_text(info.type, static_cast<std::uint64_t>(value->count()));
-                        },
-                        [](std::optional<CachePolicy>* value) {
-                          return *value ? std::string(choice_text(**value)) : std::string();
-                        },
-                        [](std::vector<NamedValue>*) { return std::string(); },
-                        [](auto* value) { return std::string(choice_text(*value)); },
-                    },
-                    slot);
+  return std::visit(
+      Overloaded{
+          [](std::string* value) { return *value; },
+          [](bool* value) { return std::string(*value ? "true" : "false"); },
+          [&](std::uint64_t* value) { return number_text(info.type, *value); },
+          [](double* value) { return decimal_text(*value); },
+          [&](std::chrono::milliseconds* value) {
+            return number_text(info.type, static_cast<std::uint64_t>(value->count()));
+          },
+          [](std::optional<CachePolicy>* value) {
+            return *value ? std::string(choice_text(**value)) : std::string();
+          },
+          []<ConfigEnum Enum>(Enum* value) { return std::string(choice_text(*value)); },
+          []<class T>(std::vector<T>*) { return std::string(); },
+      },
+      slot);
 }
 
 }  // namespace fixpoint::config
 
 namespace fixpoint {
 
-std::string_view to_string(CachePolicy policy) {
-  return config::choice_text(policy);
+std::string_view to_string(CachePolicy value) {
+  return config::choice_text(value);
 }
-std::string_view to_string(ReproMode mode) {
-  return config::choice_text(mode);
+std::string_view to_string(ReproMode value) {
+  return config::choice_text(value);
 }
-std::string_view to_string(LogLevel level) {
-  return config::choice_text(level);
+std::string_view to_string(LogLevel value) {
+  return config::choice_text(value);
+}
+std::string_view to_string(LogFormat value) {
+  return config::choice_text(value);
+}
+std::string_view to_string(UpstreamKind value) {
+  return config::choice_text(value);
+}
+std::string_view to_string(LogprobCapture value) {
+  return config::choice_text(value);
+}
+std::string_view to_string(TextCapture value) {
+  return config::choice_text(value);
+}
+std::string_view to_string(ReplayPace value) {
+  return config::choice_text(value);
 }
 
 }  // namespace fixpoint

@@ -1,66 +1,38 @@
 #include "gateway/gateway.hpp"
 
 #include <stdexcept>
+#include <utility>
+
+#include "gateway/api/job.hpp"
+#include "gateway/log.hpp"
 
 namespace fixpoint {
+namespace {
 
-GatewayMetrics::GatewayMetrics(MetricsRegistry& registry) : registry_(registry) {
-  for (const char* result : {"hit", "miss", "joined", "bypass", "error"}) {
-    cache_.push_back(&registry.counter("fixpoint_cache_requests_total",
-                                       "Generation requests by what the cache did.",
-                                       {{"result", result}}));
+UpstreamHealth health_of(const std::weak_ptr<Upstream>& weak) {
+  UpstreamHealth health;
+  const auto upstream = weak.lock();
+  if (!upstream) return health;
+  switch (upstream->breaker.phase()) {
+    case CircuitBreaker::Phase::closed:
+      health.breaker = UpstreamHealth::Breaker::closed;
+      break;
+    case CircuitBreaker::Phase::half_open:
+      health.breaker = UpstreamHealth::Breaker::half_open;
+      break;
+    case CircuitBreaker::Phase::open:
+      health.breaker = UpstreamHealth::Breaker::open;
+      break;
   }
+  health.in_flight = upstream->admission.running();
+  health.queued = upstream->admission.queued();
+  return health;
 }
 
-void GatewayMetrics::count_request(std::string_view endpoint, int status, double seconds) {
-  registry_
-      .counter("fixpoint_requests_total", "Requests answered.",
-               {{"endpoint", std::string(endpoint)}, {"status", std::to_string(status)}})
-      .add();
-  registry_
-      .histogram("fixpoint_request_seconds", "Time from a request's body to the end of its answer.",
-                 latency_buckets_seconds(), {{"endpoint", std::string(endpoint)}})
-      .observe(seconds);
-}
+}  // namespace
 
-void GatewayMetrics::count_upstream(std::string_view upstream, std::string_view result) {
-  registry_
-      .counter("fixpoint_upstream_requests_total", "Calls to upstreams, by HTTP status or failure.",
-               {{"upstream", std::string(upstream)}, {"result", std::string(result)}})
-      .add();
-}
-
-void GatewayMetrics::count_tokens(std::string_view provider, std::uint64_t prompt,
-                                  std::uint64_t completion) {
-  const auto count = [&](const char* kind, std::uint64_t n) {
-    registry_
-        .counter("fixpoint_tokens_total", "Tokens of generations, as their usage says.",
-                 {{"provider", std::string(provider)}, {"kind", kind}})
-        .add(n);
-  };
-  count("prompt", prompt);
-  count("completion", completion);
-}
-
-Gateway::Gateway(Config configuration, Cores& all_cores)
-    : config(std::move(configuration)), cores(all_cores) {
-  for (const auto& upstream : config.upstreams) {
-    UpstreamOptions options;
-    options.base_url = upstream.base_url;
-    options.ca_file = upstream.ca_file;
-    options.verify_tls = upstream.verify_tls;
-    options.max_idle_connections = upstream.max_idle_connections;
-    options.max_connections = upstream.max_connections;
-    options.idle_ttl = upstream.idle_ttl;
-    options.connect_timeout = upstream.connect_timeout;
-    options.first_byte_timeout = upstream.first_byte_timeout;
-    options.between_bytes_timeout = upstream.between_bytes_timeout;
-    options.max_response_bytes = upstream.max_response_bytes;
-    auto& clients = upstreams[upstream.name];
-    for (std::size_t core = 0; core < cores.size(); ++core) {
-      clients.push_back(std::make_unique<UpstreamClient>(cores.context(core), options));
-    }
-  }
+Gateway::Gateway(Config configuration, Cores& all_cores) : cores(all_cores) {
+  install(std::make_shared<const Settings>(std::move(configuration), cores, metrics, nullptr));
   registry.gauge_from("fixpoint_flights", "Answers being made that several requests may share.", {},
                       [this] { return static_cast<double>(flights.size()); });
   registry.counter_from("fixpoint_cache_write_failures_total", "Answers that could not be stored.",
@@ -70,17 +42,68 @@ Gateway::Gateway(Config configuration, Cores& all_cores)
                         [this] { return log ? log->failed_writes() : 0; });
 }
 
-UpstreamClient& Gateway::upstream(std::string_view name, const net::io_context& core) {
-  auto& clients = upstreams.find(name)->second;
-  for (std::size_t i = 0; i < cores.size(); ++i) {
-    if (&cores.context(i) == &core) return *clients[i];
+Result<void> Gateway::reload(Config configuration) {
+  try {
+    auto fresh = std::make_shared<const Settings>(std::move(configuration), cores, metrics,
+                                                  settings().get());
+    if (tenants) {
+      if (auto set = tenants->set_prices(fresh->config.prices); !set) return set;
+    }
+    install(std::move(fresh));
+  } catch (const std::runtime_error& error) {
+    return fail(ErrorCode::invalid, error.what());
   }
-  throw std::logic_error("upstream() called outside the gateway's cores");
+  return {};
+}
+
+void Gateway::install(SettingsPtr fresh) {
+  const auto old = settings();
+  for (const auto& upstream : fresh->config.upstreams) {
+    const std::weak_ptr<Upstream> weak = fresh->find_upstream(upstream.name);
+    metrics.watch_upstream(upstream.name, [weak] { return health_of(weak); });
+  }
+  for (std::size_t i = 0; old && i < old->config.upstreams.size(); ++i) {
+    const auto& name = old->config.upstreams[i].name;
+    if (!fresh->find_upstream(name)) metrics.forget_upstream(name);
+  }
+  settings_.store(std::move(fresh), std::memory_order_release);
 }
 
 engine::Engine* Gateway::find_engine(std::string_view name) const {
   const auto found = engines.find(name);
   return found == engines.end() ? nullptr : found->second.get();
+}
+
+void Gateway::generation_ended(const AnswerJob& job) {
+  const auto& record = job.record;
+  GenerationCounts counts;
+  counts.seconds = record.total_ms / 1000;
+  if (job.first_token != std::chrono::steady_clock::time_point{}) {
+    counts.first_token_seconds = record.first_token_ms / 1000;
+  }
+  counts.prompt_tokens = record.prompt_tokens;
+  counts.completion_tokens = record.completion_tokens;
+  counts.status = record.finish_reason.starts_with("error: ") ? 502 : 200;
+  metrics.generation(record.provider, record.route)->count(job.endpoint, counts);
+  if (record.attempts > 0) {
+    const double waited = std::chrono::duration<double>(job.waited).count();
+    metrics.count_overhead(AnswerSource::upstream, std::max(0.0, counts.seconds - waited));
+    const auto drift =
+        fingerprints->observe(record.provider, record.requested_model, record.fingerprint);
+    if (drift) {
+      log_warning("the fingerprint of model '" + drift->model + "' at '" + drift->provider +
+                  "' changed: the backend that answers is another one");
+      registry
+          .counter("fixpoint_fingerprint_changes_total",
+                   "New system_fingerprints of hosted models: their backend changed.",
+                   {{"upstream", drift->provider}})
+          .add();
+    }
+  }
+}
+
+void Gateway::log_generation(GenerationRecord record) {
+  if (log) log->append(std::move(record));
 }
 
 }  // namespace fixpoint

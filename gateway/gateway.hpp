@@ -1,4 +1,4 @@
-// What all requests share: configuration, stores, engines, upstream clients, flights, metrics.
+// What all requests share: settings, stores, engines, flights, metrics.
 #pragma once
 
 #include <atomic>
@@ -7,58 +7,65 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "cache/fingerprints.hpp"
 #include "cache/single_flight.hpp"
 #include "cache/store.hpp"
 #include "cache/token_log.hpp"
 #include "gateway/api/answer.hpp"
-#include "gateway/config.hpp"
 #include "gateway/http/server.hpp"
 #include "gateway/metrics.hpp"
-#include "gateway/upstream/client.hpp"
+#include "gateway/settings.hpp"
+#include "gateway/telemetry/request_metrics.hpp"
+#include "gateway/telemetry/span_exporter.hpp"
+#include "gateway/tenants/tenants.hpp"
 #include "local_engine/engine.hpp"
 
 namespace fixpoint {
 
-// Series that the request path counts in, looked up once. Thread-safe.
-class GatewayMetrics {
- public:
-  explicit GatewayMetrics(MetricsRegistry& registry);
-  enum class CacheResult { hit, miss, joined, bypass, error };
-  void count_cache(CacheResult result) { cache_[static_cast<std::size_t>(result)]->add(); }
-  void count_request(std::string_view endpoint, int status, double seconds);
-  void count_upstream(std::string_view upstream, std::string_view result);
-  void count_tokens(std::string_view provider, std::uint64_t prompt, std::uint64_t completion);
+struct AnswerJob;
 
- private:
-  MetricsRegistry& registry_;
-  std::vector<Counter*> cache_;
-};
+// Record and replay for test suites: see RecordingStore. Either way that store is the store.
+enum class Recording { off, record, replay };
 
 // Made once by serve(); outlives the server, is outlived by nothing that it owns. Members are set
-// before the server starts, except `engines`, which is complete once `ready` is true.
+// before the server starts, except `engines`, which is complete once `ready` is true, and the
+// settings, which reload() replaces.
 struct Gateway {
   Gateway(Config configuration, Cores& all_cores);
 
-  Config config;
   Cores& cores;
   MetricsRegistry registry;
-  GatewayMetrics metrics{registry};
-  std::unique_ptr<Store> store;   // null: caching is off
-  std::unique_ptr<TokenLog> log;  // null: logging is off
+  RequestMetrics metrics{registry};
+  std::unique_ptr<Store> store;         // null: caching is off
+  std::unique_ptr<TokenLog> log;        // null: logging is off
+  std::unique_ptr<Tenants> tenants;     // never null once the server runs
+  std::unique_ptr<SpanExporter> spans;  // null: no export
+  std::unique_ptr<FingerprintTracker> fingerprints = std::make_unique<FingerprintTracker>();
+  RecordingStore* recordings = nullptr;  // `store`, where recording is not off
+  Recording recording = Recording::off;
   AnswerFlights flights;
-  // By upstream name; one client per core.
-  std::map<std::string, std::vector<std::unique_ptr<UpstreamClient>>, std::less<>> upstreams;
-  // Last: engines are stopped first, while everything that their callbacks use is still there.
   std::map<std::string, std::unique_ptr<engine::Engine>, std::less<>> engines;
   std::atomic<bool> ready{false};
-  std::string admin_token;         // of AdminFile; empty: the admin paths refuse everybody
+  bool loopback = true;            // where the server listens
+  std::string admin_token;         // of the file beside the data; empty: none was made
   net::thread_pool background{1};  // for work that waits for a disk
 
-  // The client of this core. Precondition: called on one of the cores; the name is configured.
-  UpstreamClient& upstream(std::string_view name, const net::io_context& core);
+  // The settings as they are now; a request takes them once. Thread-safe.
+  SettingsPtr settings() const { return settings_.load(std::memory_order_acquire); }
+  // Puts a checked configuration in place of the running one. Requests in flight keep theirs.
+  // Errors: invalid (a CA file, a price). Not thread-safe.
+  Result<void> reload(Config configuration);
+
   engine::Engine* find_engine(std::string_view name) const;
+  std::uint64_t log_top_logprobs() const { return settings()->config.log.top_logprobs; }
+  // What an ended generation (its record is complete) means to metrics and fingerprints.
+  void generation_ended(const AnswerJob& job);
+  void log_generation(GenerationRecord record);
+
+ private:
+  void install(SettingsPtr fresh);
+  std::atomic<SettingsPtr> settings_;
 };
 
 // The HTTP handler: routes a request to its endpoint. `gateway` must outlive the server.

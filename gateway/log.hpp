@@ -1,6 +1,7 @@
-// The process's own log, on stderr.
+// The process's own log, on stderr: one line per message, as text or JSON.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,14 +10,29 @@
 
 namespace fixpoint {
 
-// Sets the level and the strings that no line may show: each occurrence of one becomes "***".
-// Strings shorter than 8 bytes are not hidden (they would blank out ordinary words).
-// Call before other threads log. Without it: info, nothing hidden.
-void init_log(LogLevel level, std::vector<std::string> secrets = {});
+// Sets the level, the format and the strings that no message may show: each occurrence of one
+// becomes "***". Strings shorter than 8 bytes are not hidden (they would blank out ordinary words).
+// May be called again at any time (SIGHUP). Without it: info, text, nothing hidden. Thread-safe.
+void init_log(LogLevel level, std::vector<std::string> secrets = {},
+              LogFormat format = LogFormat::text);
 
 bool log_enabled(LogLevel level);
-// One line. Control characters are escaped, so that a peer's text cannot forge lines. Thread-safe.
+LogFormat log_format();
+// One line, written before this returns. Control characters are escaped, so that a peer's text
+// cannot forge lines. Thread-safe.
 void log_line(LogLevel level, std::string_view message);
+
+// For frequent lines that are already safe, such as the access log's: queues one line (without its
+// end) and returns; a thread of its own writes it a few milliseconds later, many at a time. When
+// kMaxLogQueueBytes wait because the output is slow, lines are dropped and counted. Thread-safe.
+void log_soon(std::string_view line);
+constexpr std::size_t kMaxLogQueueBytes = 4u << 20;
+std::uint64_t dropped_log_lines();
+// Waits until every line queued before is written. For the end of the process and tests.
+void flush_log();
+
+// Now, in UTC: "2026-11-29T21:00:00.123Z".
+std::string log_time();
 
 inline void log_error(std::string_view message) {
   log_line(LogLevel::error, message);

@@ -10,10 +10,11 @@ namespace fixpoint {
 namespace {
 
 // Threads take shards in the order in which they first count.
-std::size_t this_shard(std::size_t shards) noexcept {
+std::size_t this_shard() noexcept {
   static std::atomic<std::size_t> next{0};
-  thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed);
-  return mine % shards;
+  thread_local const std::size_t mine =
+      next.fetch_add(1, std::memory_order_relaxed) % kMetricShards;
+  return mine;
 }
 
 void add_to(std::atomic<double>& sum, double delta) noexcept {
@@ -75,7 +76,7 @@ void append_sample(std::string& out, std::string_view name, std::string_view suf
 }  // namespace
 
 void ShardedCounter::add(std::uint64_t n) noexcept {
-  shards_[this_shard(kShards)].value.fetch_add(n, std::memory_order_relaxed);
+  shards_[this_shard()].value.fetch_add(n, std::memory_order_relaxed);
 }
 
 std::uint64_t ShardedCounter::value() const noexcept {
@@ -94,22 +95,27 @@ Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)) {
       throw std::logic_error("histogram bounds must be finite and ascending");
     }
   }
-  for (std::size_t i = 0; i <= bounds_.size(); ++i) {
-    buckets_.push_back(std::make_unique<ShardedCounter>());
+  for (Shard& shard : shards_) {
+    shard.buckets = std::make_unique<std::atomic<std::uint64_t>[]>(bounds_.size() + 1);
   }
 }
 
 void Histogram::observe(double value) noexcept {
   const auto bound = std::lower_bound(bounds_.begin(), bounds_.end(), value);
-  buckets_[static_cast<std::size_t>(bound - bounds_.begin())]->add(1);
-  add_to(sum_, value);
+  Shard& shard = shards_[this_shard()];
+  shard.buckets[static_cast<std::size_t>(bound - bounds_.begin())].fetch_add(
+      1, std::memory_order_relaxed);
+  add_to(shard.sum, value);
 }
 
 Histogram::Snapshot Histogram::snapshot() const {
   Snapshot snapshot;
   std::uint64_t total = 0;
-  for (const auto& bucket : buckets_) snapshot.cumulative.push_back(total += bucket->value());
-  snapshot.sum = sum_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i <= bounds_.size(); ++i) {
+    for (const Shard& shard : shards_) total += shard.buckets[i].load(std::memory_order_relaxed);
+    snapshot.cumulative.push_back(total);
+  }
+  for (const Shard& shard : shards_) snapshot.sum += shard.sum.load(std::memory_order_relaxed);
   return snapshot;
 }
 
@@ -205,6 +211,19 @@ void MetricsRegistry::gauge_from(std::string_view name, std::string_view help, c
                                  std::function<double()> read) {
   const std::lock_guard lock(mutex_);
   series(name, help, "gauge", labels).value = std::move(read);
+}
+
+void MetricsRegistry::forget(std::string_view name, const Labels& labels) {
+  const std::lock_guard lock(mutex_);
+  const auto family = families_.find(name);
+  if (family == families_.end()) return;
+  const auto found = family->second->series.find(render_labels(labels));
+  if (found == family->second->series.end()) return;
+  const auto& value = found->second.value;
+  if (std::holds_alternative<std::function<std::uint64_t()>>(value) ||
+      std::holds_alternative<std::function<double()>>(value)) {
+    family->second->series.erase(found);
+  }
 }
 
 std::string MetricsRegistry::render() const {

@@ -19,6 +19,8 @@ namespace fixpoint {
 // Label names and values of one series, fixed when it is made.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
+constexpr std::size_t kMetricShards = 16;  // more threads share them; still correct
+
 // A number spread over cache lines: each thread adds on its own one, a reader sums them.
 class ShardedCounter {
  public:
@@ -26,11 +28,10 @@ class ShardedCounter {
   std::uint64_t value() const noexcept;
 
  private:
-  static constexpr std::size_t kShards = 16;  // more threads share lines; still correct
   struct alignas(64) Shard {
     std::atomic<std::uint64_t> value{0};
   };
-  std::array<Shard, kShards> shards_;
+  std::array<Shard, kMetricShards> shards_;
 };
 
 // Thread-safe; adding takes no lock.
@@ -68,19 +69,24 @@ class Histogram {
   const std::vector<double>& bounds() const { return bounds_; }
 
  private:
+  // What one thread touches lies together: the sum, and a count per bound and for +Inf.
+  struct Shard {
+    std::atomic<double> sum{0};
+    std::unique_ptr<std::atomic<std::uint64_t>[]> buckets;
+  };
+
   std::vector<double> bounds_;
-  std::vector<std::unique_ptr<ShardedCounter>> buckets_;  // one per bound, then +Inf
-  std::atomic<double> sum_{0};
+  std::array<Shard, kMetricShards> shards_;
 };
 
 // From 1 ms to about 2 minutes, in steps of 2 to 2.5.
 std::vector<double> latency_buckets_seconds();
 
 // Owns the series; references stay valid as long as the registry. Thread-safe, but making a series
-// takes a lock: keep the reference where it is counted. Names begin with fixpoint_ and follow
-// Prometheus' conventions (counters end in _total, units are seconds and bytes).
-// Throws std::logic_error for bad names, one name with two types or label sets, or more than
-// kMaxSeries series of one name: these are bugs.
+// takes a lock: keep the reference where it is counted. Names begin with fixpoint_, or are those of
+// OpenTelemetry's conventions, and follow Prometheus' (counters end in _total, units are seconds
+// and bytes). Throws std::logic_error for bad names, one name with two types or label sets, or more
+// than kMaxSeries series of one name: these are bugs.
 class MetricsRegistry {
  public:
   static constexpr std::size_t kMaxSeries = 10'000;
@@ -95,12 +101,15 @@ class MetricsRegistry {
   Gauge& gauge(std::string_view name, std::string_view help, const Labels& labels = {});
   Histogram& histogram(std::string_view name, std::string_view help, std::vector<double> bounds,
                        const Labels& labels = {});
-  // Values that live elsewhere, read at a scrape. The functions must be thread-safe and outlive no
-  // more than the registry; they must not call the registry.
+  // Values that live elsewhere, read at a scrape; again for the same labels: in place of the
+  // earlier function. The functions must be thread-safe and must not call the registry.
   void counter_from(std::string_view name, std::string_view help, const Labels& labels,
                     std::function<std::uint64_t()> read);
   void gauge_from(std::string_view name, std::string_view help, const Labels& labels,
                   std::function<double()> read);
+  // Ends a series of the two above: after this returned, its function is not called any more.
+  // Nothing if there is none. Counted series stay: references to them do.
+  void forget(std::string_view name, const Labels& labels);
 
   // Content type: text/plain; version=0.0.4; charset=utf-8
   std::string render() const;

@@ -73,4 +73,36 @@ std::string safe_text(std::string_view text) {
   return out;
 }
 
+void append_json_string(std::string& out, std::string_view text) {
+  const auto plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
+  out += '"';
+  while (!text.empty()) {
+    std::size_t run = 0;
+    while (run < text.size() && plain(text[run])) ++run;
+    out.append(text.substr(0, run));
+    text.remove_prefix(run);
+    if (text.empty()) break;
+    const Decoded next = decode(text);
+    if (next.bytes == 0) {
+      out += "\\ufffd";
+      text.remove_prefix(1);
+      continue;
+    }
+    if (next.code == '"' || next.code == '\\') {
+      out.append(1, '\\').append(1, static_cast<char>(next.code));
+    } else if (next.code == '\n') {
+      out += "\\n";
+    } else if (next.code == '\t') {
+      out += "\\t";
+    } else if (is_hidden(next.code)) {  // all of them are below U+10000
+      out += "\\u";
+      append_hex(out, next.code, 4);
+    } else {
+      out.append(text.substr(0, next.bytes));
+    }
+    text.remove_prefix(next.bytes);
+  }
+  out += '"';
+}
+
 }  // namespace fixpoint

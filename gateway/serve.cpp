@@ -4,24 +4,26 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
-#include <filesystem>
-#include <optional>
+#include <functional>
+#include <memory>
+#include <utility>
 
-#include "gateway/admin.hpp"
-#include "gateway/cli/cli.hpp"
+#include "gateway/admin_file.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/http/server.hpp"
 #include "gateway/log.hpp"
 #include "gateway/model_store.hpp"
+#include "gateway/stores.hpp"
 
 namespace fixpoint {
 namespace {
 
-ServerOptions server_options(const ServerConfig& config) {
-  const auto address = parse_listen(config.listen).value();  // checked when the file was loaded
+ServerOptions server_options(const ServerConfig& config, const ListenAddress& address) {
   ServerOptions options;
   options.address = address.address;
   options.port = address.port;
+  options.tls_cert_file = config.tls_cert_file;
+  options.tls_key_file = config.tls_key_file;
   options.max_header_bytes = config.max_header_bytes;
   options.max_body_bytes = config.max_body_bytes;
   options.max_connections = config.max_connections;
@@ -32,44 +34,23 @@ ServerOptions server_options(const ServerConfig& config) {
   return options;
 }
 
-// A store that cannot be opened is an error at start-up: a gateway that silently does not cache is
-// not what was configured.
-bool open_stores(Gateway& gateway) {
-  const auto& config = gateway.config;
-  // The first start makes the data folder, for this user alone: prompts are personal data. A
-  // failure shows in the message of the store that needed it.
-  std::error_code code;
-  if (std::filesystem::create_directories(config.data_dir, code)) {
-    std::filesystem::permissions(config.data_dir, std::filesystem::perms::owner_all, code);
-  }
-  if (config.cache.enabled) {
-    SqliteStoreOptions options;
-    options.path = config.cache.path;
-    options.on_write_error = [](const Error& error) { log_warning("cache: " + error.message); };
-    auto store = open_sqlite_store(options);
-    if (!store) {
-      log_error("cache: " + store.error().message);
-      return false;
-    }
-    gateway.store = std::move(*store);
-  }
-  if (config.log.enabled) {
-    TokenLogOptions options;
-    options.path = config.log.path;
-    options.on_write_error = [](const Error& error) { log_warning("token log: " + error.message); };
-    auto log = TokenLog::open(options);
-    if (!log) {
-      log_error("token log: " + log.error().message);
-      return false;
-    }
-    gateway.log = std::move(*log);
-  }
-  return true;
+// Without gateway keys nobody but this machine may use it: whoever reaches the port would spend
+// the upstreams' keys.
+ListenAddress address_for(const Gateway& gateway, const ServerConfig& config) {
+  auto address = parse_listen(config.listen).value();  // checked when the file was loaded
+  if (address.loopback || gateway.tenants->any()) return address;
+  log_warning("server.listen is " + config.listen +
+              ", but there are no gateway keys: listening on loopback only. Create one with "
+              "`fixpoint keys create`, and start again");
+  address.address = address.address.find(':') == std::string::npos ? "127.0.0.1" : "::1";
+  address.loopback = true;
+  return address;
 }
 
 bool load_engines(Gateway& gateway) {
-  const ModelStore models(gateway.config.models_dir());
-  for (const auto& model : gateway.config.models) {
+  const auto settings = gateway.settings();
+  const ModelStore models(settings->config.models_dir());
+  for (const auto& model : settings->config.models) {
     const auto path = models.resolve(model.path);
     if (!path) {
       log_error("model '" + model.name + "': " + path.error().message);
@@ -93,15 +74,25 @@ bool load_engines(Gateway& gateway) {
   return true;
 }
 
-// Waits for SIGINT, SIGTERM or SIGHUP (its terminal closed) on a context of its own.
-class StopSignal {
+// Signals on a context of their own.
+class Signals {
  public:
-  StopSignal() : signals_(context_, SIGINT, SIGTERM, SIGHUP) {
-    signals_.async_wait([](const boost::system::error_code&, int) {});
+  Signals() : signals_(context_, SIGINT, SIGTERM, SIGHUP) {}
+  // Until SIGINT or SIGTERM. SIGHUP calls reload.
+  void wait(const std::function<void()>& reload) {
+    wait_for_next(reload);
+    context_.run();
   }
-  void wait() { context_.run(); }
 
  private:
+  void wait_for_next(const std::function<void()>& reload) {
+    signals_.async_wait([this, &reload](const boost::system::error_code& error, int signal) {
+      if (error || signal != SIGHUP) return;
+      reload();
+      wait_for_next(reload);
+    });
+  }
+
   net::io_context context_{1};
   net::signal_set signals_;
 };
@@ -124,35 +115,64 @@ std::uint64_t raise_descriptor_limit(std::uint64_t wanted_connections) {
   return most;
 }
 
+// On SIGHUP. Whatever is wrong with the new file, the running configuration stays.
+void reload(Gateway& gateway, Server& server, const ServeArguments& arguments) {
+  if (auto done = server.reload_certificate(); !done) {
+    log_error("reload: " + done.error().message + "; the running certificate stays");
+  }
+  auto fresh = load_config(arguments.file, arguments.options);
+  if (!fresh) {
+    for (const auto& error : fresh.error()) log_error("reload: " + error.text());
+    log_error("reload: the running configuration stays");
+    return;
+  }
+  for (const auto& problem : reload_problems(gateway.settings()->config, *fresh)) {
+    log_warning("reload: " + problem);
+  }
+  const auto& log = fresh->access_log;
+  const auto level = log.level;
+  const auto format = log.format;
+  auto secrets = fresh->secrets();
+  if (auto done = gateway.reload(std::move(*fresh)); !done) {
+    log_error("reload: " + done.error().message + "; the running configuration stays");
+    return;
+  }
+  init_log(level, std::move(secrets), format);
+  log_info("reload: the new configuration is in force");
+}
+
 }  // namespace
 
-int serve(const Config& config, const std::string&) {
+int serve(const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
-  StopSignal stop;  // before any thread, so that every thread has the signals' handlers
+  Signals signals;  // before any thread, so that every thread has the handlers
+  const Config& config = arguments.config;
+  init_log(config.access_log.level, config.secrets(), config.access_log.format);
 
   Cores cores(config.server.threads);
   Gateway gateway(config, cores);
-  if (!open_stores(gateway)) return kExitFailed;
+  if (!open_stores(gateway, arguments)) return kExitFailed;
+  if (!config.telemetry.otlp_endpoint.empty()) {
+    gateway.spans = std::make_unique<SpanExporter>(config.telemetry);
+  }
 
-  ServerOptions options = server_options(config.server);
+  const auto address = address_for(gateway, config.server);
+  gateway.loopback = address.loopback;
+  ServerOptions options = server_options(config.server, address);
   options.max_connections = raise_descriptor_limit(options.max_connections);
   Server server(cores, options, make_handler(gateway));
-  std::optional<AdminFile> admin;
-  if (gateway.store) {
-    const auto address = parse_listen(config.server.listen).value().address;
-    admin.emplace(config.cache.path, address, server.port());
-    gateway.admin_token = admin->token();
-  }
+  const AdminFile admin(config.data_dir, address.address, server.port(),
+                        !config.server.tls_cert_file.empty());
+  gateway.admin_token = admin.token();
   cores.start();
   server.start();
-  log_info("listening on " + config.server.listen + " (port " + std::to_string(server.port()) +
-           ")");
+  log_info("listening on " + address.address + " (port " + std::to_string(server.port()) + ")");
 
   int exit_code = kExitOk;
   if (load_engines(gateway)) {
     gateway.ready.store(true, std::memory_order_release);
     log_info("ready");
-    stop.wait();
+    signals.wait([&] { reload(gateway, server, arguments); });
     log_info("stopping: no new requests, those in flight end");
   } else {
     exit_code = kExitFailed;
@@ -161,6 +181,7 @@ int serve(const Config& config, const std::string&) {
   gateway.engines.clear();  // its callbacks post to the cores: first the engines, then the cores
   gateway.background.join();
   cores.stop();
+  flush_log();
   return exit_code;
 }
 

@@ -1,14 +1,12 @@
 // The gateway as a process.
 #pragma once
 
-#include <string>
-
-#include "gateway/config.hpp"
+#include "gateway/cli/cli.hpp"
 
 namespace fixpoint {
 
-// Serves until SIGINT, SIGTERM or SIGHUP, then drains. `config_file` is where the configuration
-// came from; empty: the defaults. Returns the exit code (gateway/cli/cli.hpp).
-int serve(const Config& config, const std::string& config_file);
+// Serves until SIGINT or SIGTERM, then drains. SIGHUP loads the configuration again; what cannot
+// change while it runs is named in the log and stays. Returns the exit code.
+int serve(const ServeArguments& arguments);
 
 }  // namespace fixpoint

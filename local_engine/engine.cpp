@@ -15,6 +15,9 @@ namespace {
 // The kernels give the same bits on every CPU, so the device's class is all there is to say of it.
 constexpr std::string_view kDeviceClass = "cpu";
 
+// Rows of logits that a step may have besides those of decoding: 32 of 49,152 floats are 6 MB.
+constexpr std::size_t kScoringRows = 32;
+
 Result<void> check_options(const EngineOptions& o) {
   const auto refuse = [](const char* field, std::size_t value, std::size_t least,
                          std::size_t most) {
@@ -117,12 +120,13 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, EngineOpti
   auto pool = KvPool::create(config, pages);
   if (!pool) return tl::make_unexpected(pool.error());
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const std::size_t scoring_rows = std::min(kScoringRows, options.prefill_chunk);
   auto model = std::make_unique<Llama>(
       config, std::move(weights), options.threads != 0 ? options.threads : cores,
-      options.max_batch + options.prefill_chunk, options.max_batch);
+      options.max_batch + options.prefill_chunk, options.max_batch + scoring_rows);
   impl->scheduler = std::make_unique<Scheduler>(
       std::move(model), *std::move(pool), Vocabulary{impl->tokenizer.get(), text.is_control},
-      SchedulerOptions{*context, options.max_batch, options.prefill_chunk, options.max_queue});
+      SchedulerOptions{*context, options.max_batch, options.prefill_chunk, options.max_queue, scoring_rows});
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 

@@ -28,10 +28,13 @@ struct SamplingParams {
 struct GenerateRequest {
   std::vector<TokenId> prompt;  // never empty
   SamplingParams sampling;
-  std::size_t max_tokens = 0;     // 0: up to the end of the context
+  // None: up to the end of the context. 0: nothing is generated.
+  std::optional<std::size_t> max_tokens = std::nullopt;
   std::vector<std::string> stop;  // at most 16 of at most 256 bytes, none empty
   // Alternatives recorded per token, 0 .. 20. The margin is always computed.
   int top_logprobs = 5;
+  // Score the prompt, too. This changes no generated token and no bit of its log-probability.
+  bool prompt_logprobs = false;
 };
 
 struct TokenAlternative {
@@ -39,6 +42,7 @@ struct TokenAlternative {
   float logprob;
 };
 
+// A token that was chosen, or one of a prompt that was scored.
 struct GeneratedToken {
   TokenId id = 0;
   float logprob = 0;  // of the model's own distribution: temperature 1, no penalties or bias
@@ -58,6 +62,9 @@ struct Usage {
 // generation stand behind the text shown so far. Tokens after a stop string's start never become
 // visible.
 struct GenerateEvent {
+  // Of a request with prompt_logprobs, on its first event: the prompt's tokens but the first, which
+  // has nothing before it. Each has the bits that a generation would record for choosing it there.
+  std::vector<GeneratedToken> prompt_logprobs;
   std::string text;
   std::vector<GeneratedToken> tokens;
   std::size_t visible_tokens = 0;

@@ -8,20 +8,43 @@ Generation::Generation(std::uint64_t id, GenerateRequest request, GenerateCallba
                        std::size_t context, const Vocabulary& vocabulary)
     : id_(id),
       prompt_tokens_(request.prompt.size()),
-      max_tokens_(request.max_tokens != 0 ? request.max_tokens : context - prompt_tokens_),
+      max_tokens_(request.max_tokens.value_or(context - prompt_tokens_)),
+      top_logprobs_(static_cast<std::size_t>(request.top_logprobs)),
+      scores_prompt_(request.prompt_logprobs),
       tokens_(std::move(request.prompt)),
       callback_(std::move(callback)),
       vocabulary_(&vocabulary),
       sampler_(std::move(request.sampling), request.top_logprobs),
       text_(std::move(request.stop)) {}
 
-void Generation::sample(std::span<float> logits) {
-  next_ = sampler_.sample(logits, tokens_.size());
+bool Generation::wants_logits(std::size_t position) const {
+  return position + 1 < prompt_tokens_ ? scores_prompt_ : max_tokens_ > 0;
+}
+
+Result<GeneratedToken> Generation::read(std::span<float> logits, std::size_t position) {
+  const std::size_t next = position + 1;
+  if (next < prompt_tokens_) return score_token(logits, tokens_[next], next, top_logprobs_);
+  return sampler_.sample(logits, next);
+}
+
+void Generation::take(Result<GeneratedToken> token, std::size_t position) {
+  if (!next_) return;
+  if (token && position + 1 < prompt_tokens_) {
+    prompt_logprobs_.push_back(*std::move(token));
+  } else {
+    next_ = std::move(token);
+  }
 }
 
 bool Generation::advance() {
   if (!next_) {
     fail_with(next_.error());
+    return false;
+  }
+  if (max_tokens_ == 0) {
+    GenerateEvent event = this->event();
+    event.finish = FinishReason::length;
+    callback_(std::move(event));
     return false;
   }
   const TokenId id = next_->id;
@@ -56,8 +79,9 @@ void Generation::fail_with(Error error) {
   callback_(std::move(event));
 }
 
-GenerateEvent Generation::event() const {
+GenerateEvent Generation::event() {
   GenerateEvent event;
+  event.prompt_logprobs = std::exchange(prompt_logprobs_, {});
   event.visible_tokens = text_.tokens_shown();
   event.usage = {prompt_tokens_, tokens_.size() - prompt_tokens_};
   return event;

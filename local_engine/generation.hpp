@@ -17,7 +17,7 @@ struct Vocabulary {
   std::vector<bool> is_control;  // by id: never shown as text
 };
 
-// Lives on the engine's thread, but sample() may run on any one thread of the team.
+// Lives on the engine's thread, but read() may run on any of the team.
 class Generation {
  public:
   // Precondition: `request` passed check_request() for `context`.
@@ -30,24 +30,36 @@ class Generation {
   // Positions that the generation may need, at most.
   std::size_t most_tokens() const { return prompt_tokens_ + max_tokens_; }
 
-  // Chooses the next token from the logits behind the last one. Overwrites `logits`.
-  void sample(std::span<float> logits);
-  // Takes the chosen token in and tells the callback. False: that was the end.
+  bool scores_prompt() const { return scores_prompt_; }
+  // Whether the logits behind the token at `position` are read. Those of the last token always are,
+  // unless nothing is to be generated.
+  bool wants_logits(std::size_t position) const;
+
+  // From the logits behind the token at `position`: the prompt's next token as the model rates it,
+  // or a newly chosen one. Overwrites `logits`. Different positions may be read at the same time.
+  Result<GeneratedToken> read(std::span<float> logits, std::size_t position);
+  // Takes in what read() gave, by ascending position.
+  void take(Result<GeneratedToken> token, std::size_t position);
+  // The step that ran the last token is over: appends the chosen token and tells the callback.
+  // False: that was the end.
   bool advance();
   // Ends with an error.
   void fail_with(Error error);
 
  private:
-  GenerateEvent event() const;
+  GenerateEvent event();
 
   std::uint64_t id_;
   std::size_t prompt_tokens_, max_tokens_;
+  std::size_t top_logprobs_;
+  bool scores_prompt_;
   std::vector<TokenId> tokens_;
   GenerateCallback callback_;
   const Vocabulary* vocabulary_;
   Sampler sampler_;
   TextStream text_;
-  Result<GeneratedToken> next_;
+  std::vector<GeneratedToken> prompt_logprobs_;  // that no event has given yet
+  Result<GeneratedToken> next_;                  // or the first error
 };
 
 }  // namespace fixpoint::engine

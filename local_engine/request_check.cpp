@@ -80,12 +80,12 @@ Result<void> check_request(const GenerateRequest& request, const RequestLimits& 
                             std::to_string(limits.vocabulary - 1));
     }
   }
-  // One generated token must fit behind the prompt, and all of max_tokens if it is given.
-  const std::size_t wanted = request.max_tokens == 0 ? 1 : request.max_tokens;
-  if (request.prompt.size() >= limits.context || wanted > limits.context - request.prompt.size()) {
+  // All of max_tokens must fit behind the prompt, and one token where it is not given.
+  const std::size_t wanted = request.max_tokens.value_or(1);
+  if (request.prompt.size() > limits.context || wanted > limits.context - request.prompt.size()) {
     std::string asked = "the prompt has " + std::to_string(request.prompt.size()) + " tokens";
-    if (request.max_tokens != 0) {
-      asked += " and max_tokens is " + std::to_string(request.max_tokens);
+    if (request.max_tokens) {
+      asked += " and max_tokens is " + std::to_string(*request.max_tokens);
     }
     return fail(ErrorCode::context_exceeded, asked + "; together they must fit the context of " +
                                                  std::to_string(limits.context) + " tokens");

@@ -30,6 +30,28 @@ bool all_finite(std::span<const float> values) {
   return std::all_of(std::begin(sums), std::end(sums), [](double s) { return std::isfinite(s); });
 }
 
+Result<void> check_finite(std::span<const float> logits, std::size_t position) {
+  if (all_finite(logits)) return {};
+  return fail(
+      ErrorCode::bad_model_file,
+      "the model gave a logit that is not a finite number at position " + std::to_string(position));
+}
+
+// Fills what is reported of a token whatever was chosen: the model's own distribution, before
+// anything that a request changes. Writes it to `logprobs`, which may be the logits themselves.
+// Returns the ranking's first candidates, two at least.
+std::vector<Candidate> report(std::span<const float> logits, float* logprobs,
+                              std::size_t top_logprobs, GeneratedToken& token) {
+  auto ranking = top_candidates(logits, std::max<std::size_t>(top_logprobs, 2));
+  kernels::log_softmax(logits.data(), logprobs, logits.size());
+  token.margin = ranking.size() > 1 ? ranking[0].logit - ranking[1].logit : INFINITY;
+  token.top.reserve(std::min(top_logprobs, ranking.size()));
+  for (std::size_t i = 0; i < ranking.size() && i < top_logprobs; ++i) {
+    token.top.push_back({ranking[i].id, logprobs[static_cast<std::size_t>(ranking[i].id)]});
+  }
+  return ranking;
+}
+
 }  // namespace
 
 std::vector<Candidate> top_candidates(std::span<const float> logits, std::size_t n) {
@@ -63,24 +85,28 @@ std::vector<Candidate> top_candidates(std::span<const float> logits, std::size_t
   return top;
 }
 
+Result<GeneratedToken> score_token(std::span<float> logits, TokenId token, std::size_t position,
+                                   std::size_t top_logprobs) {
+  if (auto finite = check_finite(logits, position); !finite) {
+    return tl::make_unexpected(finite.error());
+  }
+  GeneratedToken scored;
+  scored.id = token;
+  report(logits, logits.data(), top_logprobs, scored);
+  scored.logprob = logits[static_cast<std::size_t>(token)];
+  return scored;
+}
+
 Sampler::Sampler(SamplingParams params, int top_logprobs)
     : params_(std::move(params)), top_logprobs_(static_cast<std::size_t>(top_logprobs)) {}
 
 Result<GeneratedToken> Sampler::sample(std::span<float> logits, std::size_t position) {
-  if (!all_finite(logits)) {
-    return fail(ErrorCode::bad_model_file,
-                "the model gave a logit that is not a finite number at position " +
-                    std::to_string(position));
+  if (auto finite = check_finite(logits, position); !finite) {
+    return tl::make_unexpected(finite.error());
   }
-  // What is reported is the model's own distribution, before anything that the request changes.
   GeneratedToken token;
   logprobs_.resize(logits.size());
-  kernels::log_softmax(logits.data(), logprobs_.data(), logits.size());
-  const auto top = top_candidates(logits, std::max<std::size_t>(top_logprobs_, 2));
-  token.margin = top.size() > 1 ? top[0].logit - top[1].logit : INFINITY;
-  for (std::size_t i = 0; i < top.size() && i < top_logprobs_; ++i) {
-    token.top.push_back({top[i].id, logprobs_[static_cast<std::size_t>(top[i].id)]});
-  }
+  const auto ranking = report(logits, logprobs_.data(), top_logprobs_, token);
 
   const bool adjusted = !params_.logit_bias.empty() || params_.presence_penalty != 0 ||
                         params_.frequency_penalty != 0;
@@ -88,7 +114,7 @@ Result<GeneratedToken> Sampler::sample(std::span<float> logits, std::size_t posi
   if (params_.temperature > 0) {
     token.id = draw(logits, position);
   } else {
-    token.id = adjusted ? top_candidates(logits, 1)[0].id : top[0].id;
+    token.id = adjusted ? top_candidates(logits, 1)[0].id : ranking[0].id;
   }
   token.logprob = logprobs_[static_cast<std::size_t>(token.id)];
   if (adjusted) ++generated_[token.id];

@@ -24,6 +24,12 @@ struct Candidate {
 // fixed order in which everything here ranks tokens. Precondition: no NaN.
 std::vector<Candidate> top_candidates(std::span<const float> logits, std::size_t n);
 
+// `token` as the model rates it at `position`, with `top_logprobs` alternatives: bit for bit what a
+// Sampler that chooses it from these logits reports. Overwrites `logits`. Errors: bad_model_file if
+// a logit is not finite.
+Result<GeneratedToken> score_token(std::span<float> logits, TokenId token, std::size_t position,
+                                   std::size_t top_logprobs);
+
 // One generation. Not thread-safe; different samplers may run at the same time.
 class Sampler {
  public:

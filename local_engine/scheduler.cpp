@@ -111,52 +111,61 @@ void Scheduler::admit() {
 
 // The rows of one step. A sequence with one token to store gets its row at once; longer rests share
 // prefill_chunk rows, the oldest first.
-std::vector<ForwardRow> Scheduler::plan() {
-  std::vector<ForwardRow> rows;
-  std::size_t chunk = options_.prefill_chunk;
+Scheduler::Plan Scheduler::plan() {
+  Plan plan;
+  std::size_t chunk = options_.prefill_chunk, scoring = options_.scoring_rows;
   for (Running& r : running_) {
-    const auto tokens = r.generation->tokens();
+    const Generation& generation = *r.generation;
+    const auto tokens = generation.tokens();
     std::size_t count = tokens.size() - r.stored;
     if (count > 1) {
       count = std::min(count, chunk);
+      if (generation.scores_prompt()) {
+        count = std::min(count, scoring);
+        scoring -= count;
+      }
       chunk -= count;
     }
     for (; count > 0; --count, ++r.stored) {
-      rows.push_back({tokens[r.stored], r.stored, &r.kv, r.stored + 1 == tokens.size()});
+      const bool wanted = generation.wants_logits(r.stored);
+      plan.rows.push_back({tokens[r.stored], r.stored, &r.kv, wanted});
+      if (wanted) plan.logits.push_back({r.generation.get(), r.stored});
     }
   }
-  return rows;
+  return plan;
 }
 
 void Scheduler::step() {
-  const auto rows = plan();
-  const auto logits = model_->forward(rows);
-
-  std::vector<Running*> ready;  // in the order of the rows, and so of their logits
-  for (Running& r : running_) {
-    if (r.stored == r.generation->tokens().size()) ready.push_back(&r);
-  }
-  sample(logits, ready);
+  const Plan plan = this->plan();
+  read(model_->forward(plan.rows), plan.logits);
 
   std::unordered_set<std::uint64_t> ended;
-  for (Running* r : ready) {
-    if (!r->generation->advance()) ended.insert(r->generation->id());
+  for (Running& r : running_) {
+    const bool ready = r.stored == r.generation->tokens().size();
+    if (ready && !r.generation->advance()) ended.insert(r.generation->id());
   }
   std::erase_if(running_, [&](const Running& r) { return ended.contains(r.generation->id()); });
 }
 
-void Scheduler::sample(std::span<float> logits, const std::vector<Running*>& ready) {
+void Scheduler::read(std::span<float> logits, const std::vector<LogitsRow>& rows) {
   const std::size_t width = model_->config().vocabulary;
-  const auto sample_one = [&](std::size_t i) {
-    ready[i]->generation->sample(logits.subspan(i * width, width));
+  std::vector<Result<GeneratedToken>> tokens(rows.size());
+  const auto read_one = [&](std::size_t i) {
+    tokens[i] = rows[i].generation->read(logits.subspan(i * width, width), rows[i].position);
   };
-  if (ready.size() == 1) return sample_one(0);  // not worth waking the team
-  model_->team().run([&](kernels::Share share) {
-    for (auto i = static_cast<std::size_t>(share.rank); i < ready.size();
-         i += static_cast<std::size_t>(share.size)) {
-      sample_one(i);
-    }
-  });
+  if (rows.size() == 1) {  // not worth waking the team
+    read_one(0);
+  } else if (!rows.empty()) {
+    model_->team().run([&](kernels::Share share) {
+      for (auto i = static_cast<std::size_t>(share.rank); i < rows.size();
+           i += static_cast<std::size_t>(share.size)) {
+        read_one(i);
+      }
+    });
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].generation->take(std::move(tokens[i]), rows[i].position);
+  }
 }
 
 }  // namespace fixpoint::engine

@@ -1,16 +1,22 @@
 #include "cache/base/canonical_json.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
-#include <vector>
+#include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "cache/base/canonical_number.hpp"
+#include "cache/base/json_scanner.hpp"
 
 namespace fixpoint {
 namespace {
 
 constexpr std::size_t kMaxNameInMessage = 64;  // bytes
+// Any integer of so many digits is below 2^53 and stays as it is spelled.
+constexpr std::size_t kSafeDigits = 15;
 
 // UTF-16 code units order like UTF-8 bytes, but for one thing: U+E000..U+FFFF (first byte EE or EF)
 // come after the surrogate pairs of U+10000 and up (first byte F0..F4).
@@ -24,117 +30,143 @@ bool utf16_less(std::string_view left, std::string_view right) {
 }
 
 // At most kMaxNameInMessage bytes, cut between characters.
-std::string shortened(std::string name) {
-  if (name.size() <= kMaxNameInMessage) return name;
+std::string shortened(std::string_view name) {
+  if (name.size() <= kMaxNameInMessage) return std::string(name);
   std::size_t end = kMaxNameInMessage;
   while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
-  return name.substr(0, end) + "...";
+  return std::string(name.substr(0, end)) + "...";
 }
 
-// nlohmann's text without its class name, line and column, and without the "last read" part, which
-// repeats the request: messages go into logs, and prompts do not.
-std::string reason_of(const nlohmann::json::exception& exception) {
-  constexpr int kNumberOverflow = 406;
-  if (exception.id == kNumberOverflow) return "number beyond the range of a double";
-  std::string_view text = exception.what();
-  const std::size_t start = text.find("syntax error");
-  if (start == std::string_view::npos) return "syntax error";
-  text.remove_prefix(start);
-  return std::string(text.substr(0, text.find("; last read")));
+// The nearest double; infinite beyond the range, zero or subnormal below it.
+double to_double(std::string_view literal) {
+  double value = 0;
+  const auto read = std::from_chars(literal.data(), literal.data() + literal.size(), value);
+  // from_chars does not say in which direction a number left the range.
+  return read.ec == std::errc{} ? value : std::strtod(std::string(literal).c_str(), nullptr);
 }
 
-// Receives nlohmann's SAX events and writes canonical text into one buffer. A member is written
+bool fits_64_bits(std::string_view literal) {
+  const char* const end = literal.data() + literal.size();
+  if (literal.starts_with('-')) {
+    std::int64_t value = 0;
+    return std::from_chars(literal.data(), end, value).ec == std::errc{};
+  }
+  std::uint64_t value = 0;
+  return std::from_chars(literal.data(), end, value).ec == std::errc{};
+}
+
+// Receives the scanner's tokens and writes canonical text into one buffer. A member is written
 // where it comes; when its object ends, the slices of the buffer that hold the members are put into
 // order.
 class Canonicalizer {
  public:
-  Canonicalizer(const CanonicalOptions& options, std::size_t input_size) : options_(options) {
-    out_.reserve(input_size);
+  Canonicalizer(std::string_view text, const CanonicalOptions& options,
+                std::vector<JsonMember>* members)
+      : text_(text), options_(options), top_members_(members), scanner_(text, *this) {
+    out_.reserve(text.size());
+  }
+
+  Result<std::string> run() {
+    if (scanner_.scan()) return std::move(out_);
+    return fail(ErrorCode::invalid,
+                "invalid JSON: " + (error_.empty() ? scanner_.error() : error_));
   }
 
   bool null() { return literal("null"); }
   bool boolean(bool value) { return literal(value ? "true" : "false"); }
-  // Below 1e21 ECMAScript writes an integer with all its digits, and 64 bits end below that.
-  bool number_integer(std::int64_t value) { return literal(std::to_string(value)); }
-  bool number_unsigned(std::uint64_t value) { return literal(std::to_string(value)); }
 
-  bool number_float(double value, const std::string& text) {
-    const std::optional<std::string> number = canonical_number(text, value);
+  bool number(std::string_view digits, bool is_integer) {
+    if (is_integer) {
+      if (digits == "-0") return literal("0");
+      // Below 1e21 ECMAScript writes an integer with all its digits, and 64 bits end below that.
+      if (digits.size() <= kSafeDigits || fits_64_bits(digits)) return literal(digits);
+    }
+    const double value = to_double(digits);
+    if (!std::isfinite(value)) {
+      return stop("number beyond the range of a double at byte " +
+                  std::to_string(scanner_.value_begin()));
+    }
+    const std::optional<std::string> number = canonical_number(digits, value);
     if (!number) return stop("number with an exponent beyond 32 bits");
     return literal(*number);
   }
 
-  bool string(std::string& value) {
-    begin_value();
+  bool string(const JsonString& value) {
+    if (!begin_value()) return false;
     append_string(value);
-    return true;
+    return value_ended();
   }
 
-  bool binary(std::vector<std::uint8_t>&) { return stop("binary value"); }  // never in JSON text
-
-  bool key(std::string& name) {
-    Frame& frame = frames_[depth_ - 1];
-    frame.members.push_back({std::move(name), out_.size(), 0});
-    append_string(frame.members.back().name);
+  bool key(const JsonString& name) {
+    if (++member_count_ > options_.max_members) {
+      return stop("more than " + std::to_string(options_.max_members) + " members in all");
+    }
+    Member member;
+    member.begin = out_.size();
+    append_string(name);
+    member.name = {member.begin + 1, out_.size() - member.begin - 2};
+    if (!name.plain) {  // escapes do not sort as what they stand for
+      member.decoded = decoded_.size() + 1;
+      decoded_.push_back(decode_json_string(name));
+    }
     out_ += ':';
+    if (depth_ == 1 && top_members_) top_members_->push_back({std::string(name_of(member)), {}});
+    members_.push_back(member);
     return true;
   }
 
-  bool start_object(std::size_t) { return open(true); }
-  bool start_array(std::size_t) { return open(false) && (out_ += '[', true); }
+  bool start_object() { return open('{'); }
+  bool start_array() { return open('['); }
 
   bool end_array() {
     out_ += ']';
     --depth_;
-    return true;
+    return value_ended();
   }
 
   bool end_object() {
-    Frame& frame = frames_[depth_ - 1];
-    std::vector<Member>& members = frame.members;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      members[i].end = i + 1 < members.size() ? members[i + 1].begin : out_.size();
+    const Frame& frame = frames_[depth_ - 1];
+    const auto first = members_.begin() + static_cast<std::ptrdiff_t>(frame.first_member);
+    for (auto member = first; member != members_.end(); ++member) {
+      const auto next = std::next(member);
+      member->end = next != members_.end() ? next->begin : out_.size();
     }
-    std::sort(members.begin(), members.end(),
-              [](const Member& a, const Member& b) { return utf16_less(a.name, b.name); });
-    const auto duplicate =
-        std::adjacent_find(members.begin(), members.end(),
-                           [](const Member& a, const Member& b) { return a.name == b.name; });
-    if (duplicate != members.end()) {
-      return stop("duplicate member \"" + shortened(duplicate->name) + "\"");
+    std::sort(first, members_.end(), [this](const Member& a, const Member& b) {
+      return utf16_less(name_of(a), name_of(b));
+    });
+    const auto duplicate = std::adjacent_find(
+        first, members_.end(),
+        [this](const Member& a, const Member& b) { return name_of(a) == name_of(b); });
+    if (duplicate != members_.end()) {
+      return stop("duplicate member \"" + shortened(name_of(*duplicate)) + "\"");
     }
     sorted_.assign(1, '{');
-    for (const Member& member : members) {
-      if (depth_ == 1 && excluded(member.name)) continue;
+    for (auto member = first; member != members_.end(); ++member) {
+      if (depth_ == 1 && excluded(name_of(*member))) continue;
       if (sorted_.size() > 1) sorted_ += ',';
-      sorted_.append(out_, member.begin, member.end - member.begin);
+      sorted_.append(out_, member->begin, member->end - member->begin);
     }
     sorted_ += '}';
     out_.replace(frame.begin, out_.size() - frame.begin, sorted_);
+    members_.erase(first, members_.end());
     --depth_;
-    return true;
+    return value_ended();
   }
-
-  bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::json::exception& exception) {
-    // The position counts the offending byte as read.
-    const std::size_t offset = position > 0 ? position - 1 : 0;
-    return stop(reason_of(exception) + " at byte " + std::to_string(offset));
-  }
-
-  std::string take_text() { return std::move(out_); }
-  const std::string& error() const { return error_; }
 
  private:
+  struct Slice {
+    std::size_t begin, size;
+  };
   struct Member {
-    std::string name;
-    std::size_t begin, end;  // of `"name":value` in out_
+    std::size_t begin = 0, end = 0;  // of `"name":value` in out_
+    Slice name{0, 0};                // in out_, as it is spelled there
+    std::size_t decoded = 0;         // one-based index in decoded_; 0: the spelling is the name
   };
   struct Frame {
     bool is_object = false;
-    std::size_t begin = 0;  // in out_
-    std::size_t values = 0;
-    std::vector<Member> members;
+    std::size_t begin = 0;         // in out_
+    std::size_t values = 0;        // of an array
+    std::size_t first_member = 0;  // of an object, in members_
   };
 
   bool stop(std::string message) {
@@ -142,72 +174,95 @@ class Canonicalizer {
     return false;
   }
 
-  bool open(bool is_object) {
+  std::string_view name_of(const Member& member) const {
+    return member.decoded > 0 ? std::string_view(decoded_[member.decoded - 1])
+                              : std::string_view(out_).substr(member.name.begin, member.name.size);
+  }
+
+  bool open(char bracket) {
     if (depth_ == options_.max_depth) {
       return stop("nested deeper than " + std::to_string(options_.max_depth) + " levels");
     }
-    begin_value();
+    if (!begin_value()) return false;
     if (depth_ == frames_.size()) frames_.emplace_back();  // frames keep their memory
     Frame& frame = frames_[depth_++];
-    frame.is_object = is_object;
+    frame.is_object = bracket == '{';
     frame.begin = out_.size();
     frame.values = 0;
-    frame.members.clear();
+    frame.first_member = members_.size();
+    if (bracket == '[') out_ += bracket;  // an object's is written when it is put into order
     return true;
   }
 
-  void begin_value() {
-    if (depth_ == 0) return;
+  bool begin_value() {
+    if (++value_count_ > options_.max_values) {
+      return stop("more than " + std::to_string(options_.max_values) + " values");
+    }
+    if (depth_ == 0) return true;
     Frame& frame = frames_[depth_ - 1];
     if (!frame.is_object && frame.values++ > 0) out_ += ',';
+    if (depth_ == 1) value_begin_ = scanner_.value_begin();
+    return true;
+  }
+
+  // Notes the spelling of a top-level member's value.
+  bool value_ended() {
+    if (depth_ == 1 && top_members_ && frames_[0].is_object) {
+      top_members_->back().value = text_.substr(value_begin_, scanner_.position() - value_begin_);
+    }
+    return true;
   }
 
   bool literal(std::string_view text) {
-    begin_value();
+    if (!begin_value()) return false;
     out_ += text;
-    return true;
+    return value_ended();
   }
 
   // RFC 8785 3.2.2.2: the two-character escapes, \u00xx in lower case for other control characters,
   // and everything else as it is.
-  void append_string(std::string_view text) {
-    static constexpr char kHex[] = "0123456789abcdef";
+  void append_string(const JsonString& string) {
     out_ += '"';
-    std::size_t plain = 0;  // start of the run not yet copied
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const auto byte = static_cast<unsigned char>(text[i]);
-      if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
-      out_.append(text, plain, i - plain);
-      plain = i + 1;
-      out_ += '\\';
-      switch (byte) {
-        case '"':
-        case '\\':
-          out_ += text[i];
-          break;
-        case '\b':
-          out_ += 'b';
-          break;
-        case '\t':
-          out_ += 't';
-          break;
-        case '\n':
-          out_ += 'n';
-          break;
-        case '\f':
-          out_ += 'f';
-          break;
-        case '\r':
-          out_ += 'r';
-          break;
-        default:
-          out_ += "u00";
-          out_ += kHex[byte >> 4];
-          out_ += kHex[byte & 15];
+    const std::string_view raw = string.raw;
+    if (string.plain) {
+      out_ += raw;
+    } else {
+      for (std::size_t at = 0; at < raw.size();) {
+        const std::size_t slash = std::min(raw.find('\\', at), raw.size());
+        out_.append(raw, at, slash - at);
+        at = slash;
+        if (at < raw.size()) at += append_escape(raw.substr(at));
       }
     }
-    out_.append(text, plain);
     out_ += '"';
+  }
+
+  // The canonical spelling of the escape that `text` begins with. Returns the escape's length.
+  std::size_t append_escape(std::string_view text) {
+    static constexpr char kHex[] = "0123456789abcdef";
+    if (text[1] == '/') {
+      out_ += '/';
+      return 2;
+    }
+    if (text[1] != 'u') {  // shorter ones are canonical already
+      out_.append(text, 0, 2);
+      return 2;
+    }
+    const std::size_t length = json_escape_length(text);
+    const std::string character = decode_json_string({text.substr(0, length), false});
+    const auto byte = static_cast<unsigned char>(character[0]);
+    constexpr std::string_view kShort = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
+    if (const auto found = kShort.find(character); found != std::string_view::npos) {
+      out_ += '\\';
+      out_ += kLetters[found];
+    } else if (byte < 0x20) {
+      out_ += "\\u00";
+      out_ += kHex[byte >> 4];
+      out_ += kHex[byte & 15];
+    } else {
+      out_ += character;
+    }
+    return length;
   }
 
   bool excluded(std::string_view name) const {
@@ -215,27 +270,26 @@ class Canonicalizer {
            options_.exclude.end();
   }
 
+  const std::string_view text_;
   const CanonicalOptions& options_;
+  std::vector<JsonMember>* const top_members_;
+  JsonScanner<Canonicalizer> scanner_;
   std::string out_;
   std::string sorted_;  // scratch of end_object
   std::vector<Frame> frames_;
-  std::size_t depth_ = 0;  // frames in use
+  std::vector<Member> members_;  // of all open objects, the innermost's last
+  std::vector<std::string> decoded_;
+  std::size_t depth_ = 0;        // frames in use
+  std::size_t value_begin_ = 0;  // in text_, of the value of the current top-level member
+  std::size_t member_count_ = 0, value_count_ = 0;
   std::string error_;
 };
 
 }  // namespace
 
-Result<std::string> canonical_json(std::string_view text, const CanonicalOptions& options) {
-  // nlohmann takes a NUL byte between tokens for the end of the input and would ignore what
-  // follows.
-  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    return fail(ErrorCode::invalid, "invalid JSON: NUL at byte " + std::to_string(nul));
-  }
-  Canonicalizer canonicalizer(options, text.size());
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &canonicalizer)) {
-    return fail(ErrorCode::invalid, "invalid JSON: " + canonicalizer.error());
-  }
-  return canonicalizer.take_text();
+Result<std::string> canonical_json(std::string_view text, const CanonicalOptions& options,
+                                   std::vector<JsonMember>* members) {
+  return Canonicalizer(text, options, members).run();
 }
 
 }  // namespace fixpoint

@@ -129,7 +129,7 @@ Result<Database> Database::open_reader(const std::string& given_path, const Sche
   return database;
 }
 
-Result<void> Database::check_or_create_schema(const Schema& schema, bool may_create) {
+Result<void> Database::check_or_create_schema(const Schema& schema, bool may_write) {
   const Result<std::int64_t> version = query_integer("PRAGMA user_version");
   if (!version) return tl::make_unexpected(version.error());
   const Result<std::int64_t> application = query_integer("PRAGMA application_id");
@@ -139,11 +139,12 @@ Result<void> Database::check_or_create_schema(const Schema& schema, bool may_cre
 
   const std::string file = sqlite3_db_filename(handle_.get(), "main");
   const bool empty = *version == 0 && *application == 0 && *objects == 0;
-  if (empty && may_create) {
-    const std::string sql = "BEGIN IMMEDIATE;" + std::string(schema.sql) +
-                            "PRAGMA application_id=" + std::to_string(schema.application_id) +
-                            "; PRAGMA user_version=" + std::to_string(schema.version) + "; COMMIT;";
-    return execute(sql.c_str());
+  // What fails half-way ends with the connection, which the caller closes.
+  const std::string finish = "PRAGMA application_id=" + std::to_string(schema.application_id) +
+                             "; PRAGMA user_version=" + std::to_string(schema.version) +
+                             "; COMMIT;";
+  if (empty && may_write) {
+    return execute(("BEGIN IMMEDIATE;" + std::string(schema.sql) + finish).c_str());
   }
   if (*application != schema.application_id) {
     return fail(ErrorCode::invalid, file + ": not a fixpoint " + std::string(schema.what));
@@ -154,11 +155,23 @@ Result<void> Database::check_or_create_schema(const Schema& schema, bool may_cre
                     ", written by a newer fixpoint; this one knows versions up to " +
                     std::to_string(schema.version));
   }
-  if (*version < schema.version) {
+  if (*version == schema.version) return {};
+  const std::int64_t oldest = schema.version - static_cast<std::int64_t>(schema.migrations.size());
+  if (*version < oldest) {
     return fail(ErrorCode::invalid, file + ": " + std::string(schema.what) +
                                         " of unknown version " + std::to_string(*version));
   }
-  return {};
+  if (!may_write) {
+    return fail(ErrorCode::invalid,
+                file + ": " + std::string(schema.what) + " of version " + std::to_string(*version) +
+                    "; the first fixpoint that opens it for writing brings it to version " +
+                    std::to_string(schema.version));
+  }
+  std::string sql = "BEGIN IMMEDIATE;";
+  for (const char* step : schema.migrations.subspan(static_cast<std::size_t>(*version - oldest))) {
+    sql += step;
+  }
+  return execute((sql + finish).c_str());
 }
 
 Result<void> Database::execute(const char* sql) {
@@ -174,6 +187,13 @@ Result<Statement> Database::prepare(std::string_view sql) {
                                       SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
   if (code != SQLITE_OK) return tl::make_unexpected(last_error(handle_.get(), sql));
   return Statement(statement);
+}
+
+Result<void> Database::prepare(Statement& statement, std::string_view sql) {
+  Result<Statement> prepared = prepare(sql);
+  if (!prepared) return tl::make_unexpected(std::move(prepared.error()));
+  statement = std::move(*prepared);
+  return {};
 }
 
 Result<std::int64_t> Database::query_integer(const char* sql) {

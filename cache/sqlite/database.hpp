@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,22 +20,26 @@ struct Schema {
   std::int32_t application_id;
   std::int32_t version;  // PRAGMA user_version
   const char* sql;       // creates it in an empty file
+  // What brings a file from version i + 1 to i + 2. Versions before the first one are unknown.
+  std::span<const char* const> migrations = {};
 };
 
 // One thread at a time (SQLITE_OPEN_NOMUTEX).
 class Database {
  public:
-  // The one writer of a file: creates it (mode 0600) with its schema where it is missing, and holds
-  // `<path>.lock` against a second writer for as long as it lives. max_file_bytes bounds the file;
-  // a write beyond it fails as on a full disk. Errors: io (directory, permissions, lock held),
-  // corrupt (no database), invalid (another kind of file, or a version newer than this program's).
+  // The one writer of a file: creates it (mode 0600) with its schema where it is missing, brings an
+  // older version to this one (all of it or nothing), and holds `<path>.lock` against a second
+  // writer for as long as it lives. max_file_bytes bounds the file; a write beyond it fails as on a
+  // full disk. Errors: io (directory, permissions, lock held), corrupt (no database), invalid
+  // (another kind of file, or a version newer than this program's).
   static Result<Database> open_writer(const std::string& path, const Schema& schema,
                                       std::uint64_t max_file_bytes);
-  // Reads only; never checkpoints. The file must exist.
+  // Reads only; never checkpoints. The file must exist, in this version.
   static Result<Database> open_reader(const std::string& path, const Schema& schema);
 
   Result<void> execute(const char* sql);
   Result<Statement> prepare(std::string_view sql);
+  Result<void> prepare(Statement& statement, std::string_view sql);
   Result<std::int64_t> query_integer(const char* sql);
   sqlite3* handle() const { return handle_.get(); }
 
@@ -61,7 +66,7 @@ class Database {
   };
 
   static Result<Database> open(const std::string& path, int flags);
-  Result<void> check_or_create_schema(const Schema& schema, bool may_create);
+  Result<void> check_or_create_schema(const Schema& schema, bool may_write);
 
   FileLock lock_;  // released after the connection is closed
   std::unique_ptr<sqlite3, Close> handle_;

@@ -65,6 +65,17 @@ Result<void> Statement::run() {
   return {};
 }
 
+Result<std::vector<std::int64_t>> Statement::run_integers() {
+  const ResetAtEnd at_end(*this);
+  std::vector<std::int64_t> values;
+  for (;;) {
+    Result<bool> row = step();
+    if (!row) return tl::make_unexpected(std::move(row.error()));
+    if (!*row) return values;
+    values.push_back(integer(0));
+  }
+}
+
 void Statement::reset() {
   sqlite3_reset(statement_.get());
   sqlite3_clear_bindings(statement_.get());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cache/base/result.hpp"
 
@@ -34,6 +35,8 @@ class Statement {
   Result<bool> step();
   // For statements without rows: binds are in, runs it, and resets.
   Result<void> run();
+  // For statements with rows of one integer: runs it to its end, and resets.
+  Result<std::vector<std::int64_t>> run_integers();
   // Ends the statement's read transaction and forgets the bound values.
   void reset();
 

@@ -12,13 +12,17 @@ namespace {
 constexpr std::size_t kGroupJobs = 512;  // larger groups gain nothing measurable
 constexpr std::chrono::milliseconds kGroupTime{5};
 constexpr int kCheckpointPages = 1024;  // 16 MiB of 16 KiB pages
-// After so long without work the log is emptied, so that a file at rest is one file.
+// After so long without work the log is emptied, so that a file at rest is one file, and upkeep is
+// looked at.
 constexpr std::chrono::seconds kIdle{1};
 
 }  // namespace
 
-Writer::Writer(Database& database, std::size_t max_queue_bytes, OnError on_error)
-    : database_(database), max_queue_bytes_(max_queue_bytes), on_error_(std::move(on_error)) {
+Writer::Writer(Database& database, std::size_t max_queue_bytes, OnError on_error, Upkeep upkeep)
+    : database_(database),
+      max_queue_bytes_(max_queue_bytes),
+      on_error_(std::move(on_error)),
+      upkeep_(std::move(upkeep)) {
   sqlite3_wal_hook(
       database_.handle(),
       [](void* pages_of_log, sqlite3*, const char*, int pages) {
@@ -42,12 +46,14 @@ bool Writer::submit(std::size_t bytes, Work work, Done done) {
   return enqueue({bytes, std::move(work), std::move(done), true}, false);
 }
 
-Result<void> Writer::run(Work work) {
+Result<void> Writer::run(Work work, Done done) {
   std::promise<Result<void>> promise;
   std::future<Result<void>> outcome = promise.get_future();
-  enqueue(
-      {0, std::move(work), [&](const Result<void>& result) { promise.set_value(result); }, false},
-      true);
+  const auto tell = [&](const Result<void>& result) {
+    if (done) done(result);
+    promise.set_value(result);
+  };
+  enqueue({0, std::move(work), tell, false}, true);
   return outcome.get();
 }
 
@@ -86,13 +92,23 @@ std::uint64_t Writer::failed() const {
 void Writer::loop() {
   std::unique_lock lock(mutex_);
   const auto has_work = [&] { return !queue_.empty() || stopping_; };
+  bool more_upkeep = upkeep_.due != nullptr;  // the first look does not wait
   for (;;) {
-    if (log_pages_ == 0) {
+    if (more_upkeep && !has_work()) {
+      lock.unlock();
+      more_upkeep = upkeep_step();
+      lock.lock();
+      continue;
+    }
+    if (log_pages_ == 0 && !upkeep_.due) {
       wake_.wait(lock, has_work);
     } else if (!wake_.wait_for(lock, kIdle, has_work)) {
       lock.unlock();
-      checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
-      log_pages_ = 0;  // also when it failed: the next commit brings the next try
+      more_upkeep = upkeep_step();
+      if (!more_upkeep && log_pages_ > 0) {
+        checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+        log_pages_ = 0;  // also when it failed: the next commit brings the next try
+      }
       lock.lock();
       continue;
     }
@@ -100,6 +116,7 @@ void Writer::loop() {
     std::vector<Job> group = next_group(lock);
     lock.unlock();
     commit(group);
+    more_upkeep = upkeep_step();
     if (log_pages_ >= kCheckpointPages) checkpoint(SQLITE_CHECKPOINT_PASSIVE);
     std::size_t bytes = 0;
     for (const Job& job : group) bytes += job.bytes;
@@ -161,6 +178,15 @@ void Writer::finish(const Job& job, const Result<void>& outcome) {
     if (on_error_) on_error_(outcome.error());
   }
   if (job.done) job.done(outcome);
+}
+
+bool Writer::upkeep_step() {
+  if (!upkeep_.due || !upkeep_.due()) return false;
+  const Job step{0, upkeep_.work, upkeep_.done, false};
+  const Result<void> outcome = transact(std::span(&step, 1));
+  finish(step, outcome);
+  if (log_pages_ >= kCheckpointPages) checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  return outcome && upkeep_.due();  // what failed is tried again later
 }
 
 void Writer::checkpoint(int mode) {

@@ -31,10 +31,18 @@ class Writer {
   // Runs on the writer's thread, after the commit or the failure, in the order of the jobs.
   using Done = std::function<void(const Result<void>&)>;
   using OnError = std::function<void(const Error&)>;
+  // What a file needs beside the jobs, in small steps. All three run on the writer's thread. due()
+  // is asked after each group, and every second while there are no jobs; after a step that did not
+  // fail it is asked again, when the jobs that wait have had their turn.
+  struct Upkeep {
+    std::function<bool()> due;
+    Work work;  // one step, in a transaction of its own
+    Done done;
+  };
 
   // `database` must outlive the writer and be used by nobody else, but by Work. `on_error` may be
   // empty; it hears of each job that failed and of failed checkpoints, on the writer's thread.
-  Writer(Database& database, std::size_t max_queue_bytes, OnError on_error);
+  Writer(Database& database, std::size_t max_queue_bytes, OnError on_error, Upkeep upkeep = {});
   // Finishes the queue, checkpoints, and stops.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -43,9 +51,10 @@ class Writer {
   // false: the queue is full, the job is dropped and counted as failed; neither function is called.
   bool submit(std::size_t bytes, Work work, Done done);
   // Waits for the job's end. Not bounded by the queue's limit; not counted. Never call it from
-  // Work.
-  Result<void> run(Work work);
-  // Waits until every job that was submitted before is done.
+  // Work. `done` may be empty.
+  Result<void> run(Work work, Done done = nullptr);
+  // Waits until every job that was submitted before is done, and a step of upkeep after it if one
+  // was due.
   void flush();
   std::uint64_t failed() const;
 
@@ -63,11 +72,13 @@ class Writer {
   void commit(std::span<const Job> group);
   Result<void> transact(std::span<const Job> group);
   void finish(const Job& job, const Result<void>& outcome);
+  bool upkeep_step();  // true: another one is due
   void checkpoint(int mode);
 
   Database& database_;
   const std::size_t max_queue_bytes_;
   const OnError on_error_;
+  const Upkeep upkeep_;
   int log_pages_ = 0;  // in the write-ahead log; the writer's thread only
 
   mutable std::mutex mutex_;

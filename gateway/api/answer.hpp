@@ -1,45 +1,45 @@
 // An answer on its way from whatever makes it (an upstream, the local engine) to whoever waits for
-// it.
+// it. Everything here is in the form of the endpoint that the client called.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cache/single_flight.hpp"
-#include "gateway/api/errors.hpp"
+#include "gateway/http/sse.hpp"
 #include "gateway/http/types.hpp"
 
 namespace fixpoint {
 
-enum class Endpoint { chat_completions, completions };
-std::string_view endpoint_name(Endpoint endpoint);  // "chat.completions", "completions"
-
-// Response headers of an upstream that its clients read; first, if at all.
+// Headers for the client that are known when the answer begins: those of an upstream that its
+// clients read, and the gateway's own about the attempts. First, if at all.
 struct AnswerHead {
   Headers headers;
 };
-// One chunk of a streamed answer: the JSON of one `data:` line.
-struct AnswerChunk {
-  std::string data;
-};
-// The last event of a success: the whole answer as a plain response's JSON. For streamed answers it
-// is assembled from the chunks, so that every waiter gets the form that it asked for.
+// One event of a streamed answer. The end marker is not among them: it comes with AnswerComplete.
+using AnswerChunk = SseEvent;
+// The last event of a success.
 struct AnswerComplete {
+  // The whole answer as a plain response's JSON. For streamed answers it is assembled from the
+  // chunks, so that every waiter gets the form that it asked for.
   std::shared_ptr<const std::string> body;
-  std::string generation;  // token log id
+  std::vector<SseEvent> end;  // what a stream that has shown the chunks still has to send
+  std::string generation;     // token log id; empty: not logged
+  std::uint64_t prompt_tokens = 0, completion_tokens = 0;
+  std::int64_t cost_microdollars = -1;  // negative: no price is known
 };
 // The last event of a failure; nothing that came before it may be taken for a whole answer.
 struct AnswerFailure {
   int status = 502;
   Headers headers;
-  std::string body;  // {"error": ...}, as the upstream sent it or of our own making
+  std::string body;  // in the shape of the client's API
 };
 
 using AnswerEvent = std::variant<AnswerHead, AnswerChunk, AnswerComplete, AnswerFailure>;
 using AnswerFlight = Flight<AnswerEvent>;
 using AnswerFlights = SingleFlight<AnswerEvent>;
-
-AnswerFailure to_failure(const ApiError& error);
 
 }  // namespace fixpoint

@@ -2,8 +2,9 @@
 
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "gateway/json_edit.hpp"
 
 namespace fixpoint {
 namespace {
@@ -61,7 +62,7 @@ ApiResult<ReproMode> parse_repro(std::string_view text, std::string_view where) 
 
 }  // namespace
 
-ApiResult<Directives> parse_directives(const Headers& headers, const nlohmann::ordered_json& body) {
+ApiResult<Directives> parse_directives(const Headers& headers, std::string_view metadata) {
   Directives result;
   for (const auto& header : headers) {
     if (equal_ignoring_case(header.name, "cache-control")) {
@@ -79,11 +80,11 @@ ApiResult<Directives> parse_directives(const Headers& headers, const nlohmann::o
     const auto mode = parse_repro(trim(*repro), kReproHeader);
     if (!mode) return refuse(mode.error());
     result.repro = *mode;
-  } else if (const auto metadata = body.find("metadata"); metadata != body.end() &&
-                                                          metadata->is_object() &&
-                                                          metadata->contains(kReproMetadata)) {
-    const auto& value = (*metadata)[std::string(kReproMetadata)];
-    const auto text = value.is_string() ? value.get<std::string>() : std::string();
+  } else if (metadata.find(kReproMetadata) != std::string_view::npos) {
+    const auto given = find_member(metadata, kReproMetadata);
+    if (!given || !*given) return result;  // the words are a label's, or metadata is no object
+    const auto value = **given;
+    const auto text = value.starts_with('"') ? value.substr(1, value.size() - 2) : "";
     const auto mode = parse_repro(text, "metadata.fixpoint_repro");
     if (!mode) return refuse(mode.error());
     result.repro = *mode;

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "gateway/api/errors.hpp"
 #include "gateway/config.hpp"
@@ -27,7 +27,8 @@ struct Directives {
   std::optional<ReproMode> repro;       // x-fixpoint-repro, or metadata.fixpoint_repro
 };
 
-// Errors: 400 that names the header and its legal values.
-ApiResult<Directives> parse_directives(const Headers& headers, const nlohmann::ordered_json& body);
+// `metadata`: the request's member as it is spelled, or empty. Errors: 400 that names the header
+// and its legal values.
+ApiResult<Directives> parse_directives(const Headers& headers, std::string_view metadata);
 
 }  // namespace fixpoint

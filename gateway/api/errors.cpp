@@ -1,16 +1,11 @@
 #include "gateway/api/errors.hpp"
 
-#include <nlohmann/json.hpp>
+#include "gateway/dialects/translate.hpp"
 
 namespace fixpoint {
 
-using nlohmann::json;
-
-std::string ApiError::body() const {
-  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
-  const json error = {
-      {"message", message}, {"type", type}, {"param", or_null(param)}, {"code", or_null(code)}};
-  return json{{"error", error}}.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string ApiError::body(Api api, std::string_view request_id) const {
+  return error_body(api, status, message, type, code, param, request_id);
 }
 
 ApiError bad_request(std::string message, std::string param, std::string code) {
@@ -62,11 +57,11 @@ ApiError engine_error(const engine::Error& error, std::string_view param) {
   }
 }
 
-Response to_response(const ApiError& error) {
+Response to_response(const ApiError& error, Api api, std::string_view request_id) {
   Response response;
   response.status = error.status;
   response.headers = error.headers;
-  response.body = std::make_shared<const std::string>(error.body());
+  response.body = std::make_shared<const std::string>(error.body(api, request_id));
   return response;
 }
 

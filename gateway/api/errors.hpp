@@ -1,10 +1,11 @@
-// Errors in the shape that the OpenAI SDKs expect: {"error": {message, type, param, code}}.
+// Errors that a client is told, in the shape that its SDK expects.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "cache/base/result.hpp"
+#include "gateway/dialects/endpoint.hpp"
 #include "gateway/http/types.hpp"
 #include "local_engine/result.hpp"
 
@@ -18,7 +19,8 @@ struct ApiError {
   std::string message;
   Headers headers;  // Retry-After and the like
 
-  std::string body() const;  // the JSON, on one line
+  // The JSON, on one line; `request_id` is part of Anthropic's.
+  std::string body(Api api, std::string_view request_id = {}) const;
 };
 
 template <class T>
@@ -35,6 +37,7 @@ ApiError api_error(int status, std::string type, std::string code, std::string m
 ApiError upstream_error(const Error& error, std::string_view upstream);
 ApiError engine_error(const engine::Error& error, std::string_view param);
 
-Response to_response(const ApiError& error);
+Response to_response(const ApiError& error, Api api = Api::openai,
+                     std::string_view request_id = {});
 
 }  // namespace fixpoint

@@ -1,17 +1,20 @@
-// POST /v1/chat/completions and /v1/completions: from the request to the cache, a flight or a
-// maker.
+// A request for an answer: from the request to the cache, a flight or a maker.
 #pragma once
 
-#include "gateway/api/answer.hpp"
+#include "gateway/api/exchange.hpp"
+#include "gateway/dialects/endpoint.hpp"
 #include "gateway/http/server.hpp"
 
 namespace fixpoint {
 
 struct Gateway;
 
-// Answers one request on `writer`. `request` and `writer` outlive the coroutine. Returns the HTTP
-// status that the client got, for the access log.
-Task<int> generate(Gateway& gateway, Endpoint endpoint, const Request& request,
-                   ResponseWriter& writer, const std::string& request_id);
+// Answers one request on `writer`; exchange.tenant is set where the gateway has keys. All of them
+// outlive the coroutine.
+Task<void> generate(Gateway& gateway, Endpoint endpoint, const Request& request,
+                    ResponseWriter& writer, Exchange& exchange);
+
+// Sends an error in the shape of the endpoint's API.
+Task<void> send_error(const ApiError& error, Api api, ResponseWriter& writer, Exchange& exchange);
 
 }  // namespace fixpoint

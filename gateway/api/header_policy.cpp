@@ -109,17 +109,24 @@ std::vector<std::string> named_by_connection(const Headers& headers) {
   return names;
 }
 
-// The client's fields that go on, without its credentials when the gateway has its own.
-Headers from_client(const UpstreamConfig& upstream, const Headers& client) {
+// Calls visit with the client's fields that go on, without its credentials when they are not for
+// the upstream.
+template <class Visit>
+void visit_forwarded(const Headers& client, bool credentials, const Visit& visit) {
   const auto hop_by_hop = named_by_connection(client);
-  Headers headers;
   for (const auto& field : client) {
     if (listed(kNotForwarded, field.name) || listed(hop_by_hop, field.name)) continue;
-    if (!upstream.api_key.empty() && listed(kCredentials, field.name)) continue;
-    headers.add(field.name, field.value);
+    if (!credentials && listed(kCredentials, field.name)) continue;
+    visit(field);
   }
-  return headers;
 }
+
+bool has_key(const UpstreamConfig& upstream) {
+  return !upstream.api_key.empty() || !upstream.api_keys.empty();
+}
+
+// What Anthropic's API needs of clients that speak another one.
+constexpr std::string_view kAnthropicVersion = "2023-06-01";
 
 // The host of "host", "host:port", "[v6]:port".
 std::string_view host_of(std::string_view authority) {
@@ -138,24 +145,35 @@ bool is_this_machine(std::string_view host) {
 
 }  // namespace
 
-Headers forwarded_headers(const UpstreamConfig& upstream, const Headers& client) {
-  Headers headers = from_client(upstream, client);
+Headers forwarded_headers(const UpstreamConfig& upstream, const std::string* api_key,
+                          const Headers& client, bool gateway_key) {
+  Headers headers;
+  visit_forwarded(client, !api_key && !gateway_key,
+                  [&](const Header& field) { headers.add(field.name, field.value); });
   headers.set("Content-Type", "application/json");
-  if (!upstream.api_key.empty()) headers.set("Authorization", "Bearer " + upstream.api_key);
+  if (upstream.kind == UpstreamKind::anthropic) {
+    if (api_key) headers.set("x-api-key", *api_key);
+    if (!headers.find("anthropic-version")) {
+      headers.add("anthropic-version", std::string(kAnthropicVersion));
+    }
+  } else if (api_key) {
+    headers.set("Authorization", "Bearer " + *api_key);
+  }
   for (const auto& extra : upstream.headers) headers.set(extra.name, extra.value);
   return headers;
 }
 
-std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client) {
+std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client,
+                             bool gateway_key) {
   std::vector<std::string> lines;
-  for (const auto& field : from_client(upstream, client)) {
-    if (listed(kHarmless, field.name)) continue;
+  visit_forwarded(client, !has_key(upstream) && !gateway_key, [&](const Header& field) {
+    if (listed(kHarmless, field.name)) return;
     std::string line = field.name;
     for (auto& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     line += ':';
     line += field.value;
     lines.push_back(std::move(line));
-  }
+  });
   std::sort(lines.begin(), lines.end());  // clients order their headers differently
   std::string text;
   for (const auto& line : lines) text += line + "\n";  // a value cannot hold a line end

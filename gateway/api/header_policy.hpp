@@ -10,13 +10,16 @@
 namespace fixpoint {
 
 // The headers of the call to the upstream: the client's end-to-end fields, with the configuration's
-// key and headers in place of the client's own where it has them.
-Headers forwarded_headers(const UpstreamConfig& upstream, const Headers& client);
+// key and headers in place of the client's own where it has them. `api_key` null: the client's own
+// key passes, unless it is a key of this gateway (`gateway_key`), which goes nowhere.
+Headers forwarded_headers(const UpstreamConfig& upstream, const std::string* api_key,
+                          const Headers& client, bool gateway_key);
 
 // Everything among the forwarded client headers that may decide the answer or say on whose behalf
 // it is made, as text to be hashed; empty if there is nothing. Whatever is not known to be harmless
 // counts.
-std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client);
+std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client,
+                             bool gateway_key);
 
 // Response headers that a client may see. Hop-by-hop, framing, cookie and CORS fields stay behind:
 // the last would open this gateway to pages that trust the upstream, not us.

@@ -4,56 +4,79 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
+#include "cache/entry.hpp"
 #include "cache/key.hpp"
 #include "cache/token_log.hpp"
 #include "gateway/api/answer.hpp"
+#include "gateway/api/errors.hpp"
+#include "gateway/dialects/translate.hpp"
+#include "gateway/settings.hpp"
+#include "gateway/tenants/tenants.hpp"
 
 namespace fixpoint {
 
 struct Gateway;
 
-// Set by the request that leads a flight, then read by its maker only (an engine callback or a
+// Set by the request that leads a flight, then used by its maker only (an engine callback or a
 // relay coroutine, one thread at a time). Kept alive by the maker; the gateway outlives it.
 struct AnswerJob {
   explicit AnswerJob(Gateway& owner) : gateway(owner) {}
 
   Gateway& gateway;
+  SettingsPtr settings;
+  TenantPtr tenant;
   std::shared_ptr<AnswerFlight> flight;
-  bool shared = false;  // the flight is in the single-flight table under key.name()
-  bool store = false;   // the answer goes to the cache if it is complete
+  std::string flight_key;  // in the single-flight table; empty: the flight is not in it
+  std::string request_id;
+  Endpoint endpoint = Endpoint::chat_completions;  // the client's
+  // From the maker's API to the client's; null: they are the same.
+  std::unique_ptr<AnswerTranslator> translator;
+  bool store = false;  // the answer goes to the cache if it is whole
   bool asked_logprobs = false;
-  Endpoint endpoint = Endpoint::chat_completions;
+  std::string no_logprobs;  // why there are none, where that is known
   CacheKey key;             // hex empty: none was made
   GenerationRecord record;  // filled in as the answer comes
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point first_token{};
+  std::chrono::steady_clock::duration waited{0};  // by the maker, for somebody else
 
-  // --- the end: each is called exactly once, by the maker -------------------------------------
-  // Stores, logs and publishes a whole answer. `body` is passed on byte for byte.
-  void complete(std::string body);
+  // Passes an event of the maker's stream on. Errors: protocol, from the translation.
+  Result<void> publish(SseEvent event);
+
+  // --- the end: one of these is called exactly once, by the maker -------------------------------
+  // Stores (if it is `storable`, too), logs and publishes a whole answer of the maker's. `text` is
+  // its JSON; without a translation it is passed on byte for byte. `end` is the maker's end marker.
+  // Errors: protocol, from the translation; then fail() must follow.
+  Result<void> complete(std::string text, const Json& answer, SseEvent end, bool storable);
   // Publishes an error; tokens that came before it are logged when there are any.
   void fail(AnswerFailure failure, std::string_view reason);
-  void fail(const ApiError& error) { fail(to_failure(error), error.message); }
-
-  void publish_chunk(std::string data);
+  void fail(const ApiError& error);
+  // Ends the flight with an answer that the store has after all.
+  void publish_stored(const Entry& entry);
+  // Fills the record's tokens, usage, finish_reason, model, fingerprint and logprobs_status.
+  void record_summary(AnswerSummary summary);
 
  private:
+  void keep(std::shared_ptr<const std::string> body);
   void finish_record();
   void leave_table();
 };
 
-// Fills tokens, usage, finish_reason, model, fingerprint and logprobs_status of a record from a
-// plain answer (upstreams; the engine knows more and fills them itself).
-void record_answer(Endpoint endpoint, std::string_view body, bool asked_logprobs,
-                   GenerationRecord& record);
+// A leader that is cancelled before its maker has started fails the flight for those who joined.
+class FlightGuard {
+ public:
+  explicit FlightGuard(AnswerJob& job) : job_(&job) {}
+  ~FlightGuard();
+  FlightGuard(const FlightGuard&) = delete;
+  FlightGuard& operator=(const FlightGuard&) = delete;
+  void release() { job_ = nullptr; }
 
-// A finish_reason other than an abnormal one in every choice: length stops, filter refusals and
-// answers without an end are not kept.
-bool is_storable(std::string_view body);
+ private:
+  AnswerJob* job_;
+};
 
 std::string new_generation_id();  // "gen-" + 24 random hex digits
 std::string random_hex(std::size_t digits);

@@ -9,8 +9,6 @@
 namespace fixpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -62,13 +60,15 @@ const char* finish_name(engine::FinishReason reason) {
 // the gateway's while the first events may already come, so a mutex guards it all.
 class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
  public:
-  LocalAnswer(engine::Engine& engine, LocalRequest request, std::shared_ptr<AnswerJob> job)
+  LocalAnswer(engine::Engine& engine, Endpoint endpoint, LocalRequest request,
+              std::shared_ptr<AnswerJob> job)
       : engine_(engine),
+        endpoint_(endpoint),
         request_(std::move(request)),
         job_(std::move(job)),
         choices_(request_.choices.size()) {
     const auto seconds = job_->record.created_ms / 1000;
-    const bool chat = job_->endpoint == Endpoint::chat_completions;
+    const bool chat = endpoint_ == Endpoint::chat_completions;
     head_ = {{"id", (chat ? "chatcmpl-" : "cmpl-") + job_->record.id.substr(4)},
              {"object", chat ? "chat.completion.chunk" : "text_completion"},
              {"created", seconds},
@@ -111,6 +111,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
       return;
     }
     publish(index, choice, event);
+    if (done_) return;  // a translation failed
     choice.text += event.text;
     choice.finish = event.finish;
     const bool all = std::all_of(choices_.begin(), choices_.end(),
@@ -119,7 +120,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   }
 
   void publish(std::size_t index, Choice& choice, const engine::GenerateEvent& event) {
-    const bool chat = job_->endpoint == Endpoint::chat_completions;
+    const bool chat = endpoint_ == Endpoint::chat_completions;
     if (chat && !std::exchange(role_sent_, true)) {
       for (std::size_t i = 0; i < choices_.size(); ++i) {
         emit({{"index", i},
@@ -154,13 +155,23 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   void emit(Json choice) {
     Json chunk = head_;
     chunk["choices"] = Json::array({std::move(choice)});
-    job_->publish_chunk(dump(chunk));
+    publish_chunk(chunk);
+  }
+
+  void publish_chunk(const Json& chunk) {
+    if (auto published = job_->publish({{}, dump(chunk)}); !published) {
+      fail_locked(translation_failed(published.error()));
+    }
+  }
+
+  static ApiError translation_failed(const Error& error) {
+    return api_error(500, "server_error", "translation_failed", error.message);
   }
 
   // The logprobs object of tokens [from, to) in the endpoint's own form.
   Json logprobs(Choice& choice, std::size_t from, std::size_t to) {
-    return job_->endpoint == Endpoint::chat_completions ? chat_logprobs(choice, from, to)
-                                                        : text_logprobs(choice, from, to);
+    return endpoint_ == Endpoint::chat_completions ? chat_logprobs(choice, from, to)
+                                                   : text_logprobs(choice, from, to);
   }
 
   std::size_t top_count(const engine::GeneratedToken& token) const {
@@ -209,7 +220,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     done_ = true;
     collect_record();
     Json answer = head_;
-    const bool chat = job_->endpoint == Endpoint::chat_completions;
+    const bool chat = endpoint_ == Endpoint::chat_completions;
     if (chat) answer["object"] = "chat.completion";
     answer["choices"] = Json::array();
     for (std::size_t i = 0; i < choices_.size(); ++i) {
@@ -233,8 +244,12 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     Json last = head_;
     last["choices"] = Json::array();
     last["usage"] = usage;
-    job_->publish_chunk(dump(last));
-    job_->complete(dump(answer));
+    publish_chunk(last);
+    // Length stops too: the key has the limit, and the engine would say the same again.
+    constexpr bool storable = true;
+    if (auto done = job_->complete(dump(answer), answer, {{}, "[DONE]"}, storable); !done) {
+      job_->fail(translation_failed(done.error()));
+    }
   }
 
   void collect_record() {
@@ -279,6 +294,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   }
 
   engine::Engine& engine_;
+  const Endpoint endpoint_;
   LocalRequest request_;
   std::shared_ptr<AnswerJob> job_;
   Json head_;  // members that every chunk and the answer share
@@ -292,10 +308,10 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
 
 }  // namespace
 
-void start_local_answer(engine::Engine& engine, LocalRequest request,
+void start_local_answer(engine::Engine& engine, Endpoint endpoint, LocalRequest request,
                         std::shared_ptr<AnswerJob> job) {
   auto* flight = job->flight.get();
-  auto answer = std::make_shared<LocalAnswer>(engine, std::move(request), std::move(job));
+  auto answer = std::make_shared<LocalAnswer>(engine, endpoint, std::move(request), std::move(job));
   // Weak: the flight must not keep its own maker alive.
   flight->on_abandoned([weak = std::weak_ptr(answer)] {
     if (auto alive = weak.lock()) alive->abandon();

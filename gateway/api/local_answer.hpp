@@ -10,7 +10,8 @@ namespace fixpoint {
 
 // Submits the choices to the engine and returns at once; events come from the engine's thread. When
 // nobody waits for the answer any more, the generation is cancelled. `engine` outlives the answer.
-void start_local_answer(engine::Engine& engine, LocalRequest request,
+// `endpoint`: chat_completions or completions, the form that the answer is made in.
+void start_local_answer(engine::Engine& engine, Endpoint endpoint, LocalRequest request,
                         std::shared_ptr<AnswerJob> job);
 
 }  // namespace fixpoint

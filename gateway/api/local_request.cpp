@@ -13,8 +13,6 @@
 namespace fixpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMaxChoices = 16;
 
 // Members that change nothing about a local answer: accounting, routing and safety of hosted
@@ -168,7 +166,7 @@ std::optional<ApiError> flatten_content(Json& message, const std::string& path) 
   return {};
 }
 
-ApiResult<std::string> render_chat(const OpenAiRequest& request, const engine::Engine& engine) {
+ApiResult<std::string> render_chat(const Json& body, const engine::Engine& engine) {
   const auto* chat_template = engine.chat_template();
   if (!chat_template) {
     return refuse(
@@ -176,10 +174,14 @@ ApiResult<std::string> render_chat(const OpenAiRequest& request, const engine::E
                     "messages"));
   }
   engine::ChatInput input;
-  input.messages = request.body["messages"];
+  input.messages = body["messages"];
   for (std::size_t i = 0; i < input.messages.size(); ++i) {
     auto& message = input.messages[i];
     const auto path = "messages[" + std::to_string(i) + "]";
+    if (!message.is_object()) return refuse(bad_request("'" + path + "' must be an object", path));
+    if (!message.value("role", Json()).is_string()) {
+      return refuse(bad_request("'" + path + ".role' must be a string", path + ".role"));
+    }
     for (const auto& [name, value] : message.items()) {
       if (name == "role" || name == "content" || value.is_null()) continue;
       return refuse(bad_request("'" + path + "." + name + "' is not supported by the local engine",
@@ -230,9 +232,9 @@ ApiResult<std::vector<engine::TokenId>> read_prompt(const Json& prompt,
 }
 
 // Members that cannot be honoured are refused, unless they ask for what happens anyway.
-std::optional<ApiError> check_unsupported(const OpenAiRequest& request) {
-  const bool chat = request.endpoint == Endpoint::chat_completions;
-  for (const auto& [name, value] : request.body.items()) {
+std::optional<ApiError> check_unsupported(Endpoint endpoint, const Json& body) {
+  const bool chat = endpoint == Endpoint::chat_completions;
+  for (const auto& [name, value] : body.items()) {
     if (value.is_null() || is_one_of(kIgnored, name) || is_one_of(kSampling, name)) continue;
     if (chat && name == "top_logprobs") continue;
     if ((name == "tools" || name == "functions") && value.is_array() && value.empty()) continue;
@@ -247,15 +249,15 @@ std::optional<ApiError> check_unsupported(const OpenAiRequest& request) {
   return {};
 }
 
-void read_logprobs(const OpenAiRequest& request, Reader& reader, LocalRequest& out) {
-  if (request.endpoint == Endpoint::completions) {
+void read_logprobs(Endpoint endpoint, Reader& reader, LocalRequest& out) {
+  if (endpoint == Endpoint::completions) {
     out.logprobs = reader.find("logprobs") != nullptr;
     out.top_logprobs = static_cast<std::size_t>(reader.integer("logprobs", 0, 0, 20));
     return;
   }
   const auto* logprobs = reader.find("logprobs");
   if (logprobs && !logprobs->is_boolean()) reader.fail("logprobs", "must be true or false");
-  out.logprobs = request.wants_logprobs;
+  out.logprobs = logprobs && *logprobs == true;
   out.top_logprobs = static_cast<std::size_t>(reader.integer("top_logprobs", 0, 0, 20));
   if (out.top_logprobs > 0 && !out.logprobs) reader.fail("top_logprobs", "needs 'logprobs': true");
 }
@@ -297,22 +299,22 @@ std::string key_parameters(const LocalRequest& local, const engine::GenerateRequ
 
 }  // namespace
 
-ApiResult<LocalRequest> build_local_request(const OpenAiRequest& request,
+ApiResult<LocalRequest> build_local_request(Endpoint endpoint, const Json& body,
                                             const LocalContext& context) {
   const auto& engine = context.engine;
-  if (auto error = check_unsupported(request)) return refuse(*error);
+  if (auto error = check_unsupported(endpoint, body)) return refuse(*error);
 
   LocalRequest local;
   engine::GenerateRequest first;
-  if (request.endpoint == Endpoint::chat_completions) {
+  if (endpoint == Endpoint::chat_completions) {
     local.prompt_param = "messages";
-    auto rendered = render_chat(request, engine);
+    auto rendered = render_chat(body, engine);
     if (!rendered) return refuse(rendered.error());
     local.prompt_text = std::move(*rendered);
     first.prompt = engine.tokenizer().encode(local.prompt_text, true);
   } else {
     local.prompt_param = "prompt";
-    auto prompt = read_prompt(request.body["prompt"], engine.tokenizer(), local.prompt_text);
+    auto prompt = read_prompt(body["prompt"], engine.tokenizer(), local.prompt_text);
     if (!prompt) return refuse(prompt.error());
     first.prompt = std::move(*prompt);
   }
@@ -326,16 +328,15 @@ ApiResult<LocalRequest> build_local_request(const OpenAiRequest& request,
                               local.prompt_param));
   }
 
-  Reader reader(request.body);
+  Reader reader(body);
   first.sampling = read_sampling(reader);
   first.stop = read_stop(reader);
   const std::string_view limit_name =
       reader.find("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
-  const auto fallback =
-      request.endpoint == Endpoint::completions ? 16 : 0;  // OpenAI's default is 16
+  const auto fallback = endpoint == Endpoint::completions ? 16 : 0;  // OpenAI's default is 16
   first.max_tokens = static_cast<std::size_t>(reader.integer(limit_name, fallback, 1, 10'000'000));
   const auto n = static_cast<std::size_t>(reader.integer("n", 1, 1, kMaxChoices));
-  read_logprobs(request, reader, local);
+  read_logprobs(endpoint, reader, local);
   if (reader.error()) return refuse(*reader.error());
 
   first.top_logprobs =
@@ -356,7 +357,8 @@ ApiResult<LocalRequest> build_local_request(const OpenAiRequest& request,
 
   PromptKeyInput key;
   const auto parameters = key_parameters(local, first);
-  key.endpoint = endpoint_name(request.endpoint);
+  key.tenant = context.tenant;
+  key.endpoint = context.client_endpoint;
   key.fingerprint = engine.info().fingerprint;
   key.tokens = first.prompt;
   key.parameters = parameters;

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "cache/key.hpp"
-#include "gateway/api/openai_request.hpp"
+#include "gateway/api/errors.hpp"
+#include "gateway/dialects/answer_form.hpp"
 #include "local_engine/engine.hpp"
 
 namespace fixpoint {
@@ -23,14 +24,16 @@ struct LocalRequest {
 
 struct LocalContext {
   const engine::Engine& engine;
-  bool tagged = false;  // reproducible: a missing seed comes from the prompt's hash
+  std::string_view tenant;           // cache namespace
+  std::string_view client_endpoint;  // what the answer's shape is of, for the key
+  bool tagged = false;               // reproducible: a missing seed comes from the prompt's hash
   std::uint32_t sample = 0;
   std::size_t log_top_logprobs = 5;  // recorded in the token log whatever the client asked for
 };
 
-// Renders, tokenises and checks. A member that the engine does not implement is refused by name
-// rather than ignored. Errors: 400.
-ApiResult<LocalRequest> build_local_request(const OpenAiRequest& request,
+// Renders, tokenises and checks a request of OpenAI's chat or completions. A member that the engine
+// does not implement is refused by name rather than ignored. Errors: 400.
+ApiResult<LocalRequest> build_local_request(Endpoint endpoint, const Json& body,
                                             const LocalContext& context);
 
 }  // namespace fixpoint

@@ -1,21 +1,22 @@
 #include "gateway/api/plan.hpp"
 
+#include <algorithm>
+#include <charconv>
+
 #include "cache/base/digest.hpp"
 #include "gateway/api/header_policy.hpp"
+#include "gateway/dialects/translate.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/json_edit.hpp"
+#include "gateway/json_guard.hpp"
 
 namespace fixpoint {
 namespace {
 
-ReproMode repro_mode(const OpenAiRequest& request, const RouteConfig& route) {
-  return request.directives.repro.value_or(route.repro);
-}
-
-// Chooses between the engine and the upstream. `required` with no engine is an error, never a
+// Chooses between the engine and the upstreams. `required` with no engine is an error, never a
 // fall-back.
 std::optional<ApiError> choose_maker(Gateway& gateway, Plan& plan, ReproMode mode) {
-  const auto& route = *plan.route;
+  const auto& route = *plan.route->config;
   const auto& name =
       route.local.empty() && mode != ReproMode::off ? route.repro_model : route.local;
   if (!name.empty()) {
@@ -32,7 +33,6 @@ std::optional<ApiError> choose_maker(Gateway& gateway, Plan& plan, ReproMode mod
             "of an entry in 'models', or send the request without the tag",
         "model", "no_reproducible_model");
   }
-  plan.upstream = gateway.config.find_upstream(route.upstream);
   return {};
 }
 
@@ -40,50 +40,117 @@ std::optional<ApiError> choose_maker(Gateway& gateway, Plan& plan, ReproMode mod
 bool is_cacheable(const Plan& plan, CachePolicy policy, bool tagged) {
   if (policy == CachePolicy::off) return false;
   if (policy == CachePolicy::all) return true;
-  return plan.request.temperature_zero || plan.request.has_seed ||
-         plan.request.directives.sample.has_value() || tagged;
+  return plan.request.one_answer || plan.request.directives.sample.has_value() || tagged;
 }
 
-// Whatever a client's headers say on whose behalf, or how, the upstream answers: their holder's
-// answers are nobody else's.
-std::string tenant_of(const UpstreamConfig& upstream, const Headers& headers) {
-  const auto deciding = deciding_headers(upstream, headers);
-  return deciding.empty() ? std::string() : sha256_hex("fixpoint-tenant-v1\n" + deciding);
-}
-
-// Keys what the upstream will be asked, not what the client wrote: a route that begins to rename a
-// model, or another query string, must not find the old answers.
-std::optional<ApiError> key_upstream(Plan& plan, const Request& request) {
-  plan.body = request.body;
-  if (!plan.route->upstream_model.empty()) {
-    auto renamed = set_member(plan.body, "model", json_string(plan.route->upstream_model));
-    if (!renamed) return bad_request(renamed.error().message, "model");
-    plan.body = std::move(*renamed);
+// The engine speaks OpenAI's chat and completions; what else it can answer is translated.
+std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Request& request,
+                                    bool tagged) {
+  const auto endpoint = plan.request.endpoint;
+  plan.local_endpoint =
+      endpoint == Endpoint::completions ? Endpoint::completions : Endpoint::chat_completions;
+  if (endpoint != plan.local_endpoint && !can_translate(endpoint, plan.local_endpoint)) {
+    return bad_request("The local engine does not answer " + request.path, "model",
+                       "unsupported_endpoint");
   }
-  std::string endpoint(endpoint_name(plan.request.endpoint));
-  if (!request.query.empty()) endpoint += "?" + request.query;
-  const auto tenant = tenant_of(*plan.upstream, request.headers);
+  auto tree = parse_json(request.body);
+  if (!tree) return bad_request("The request body " + tree.error().message);
+  const bool seeded = tagged || plan.request.directives.sample.has_value();
+  LocalContext context{*plan.engine};
+  context.tenant = plan.tenant ? std::string_view(plan.tenant->key.cache_namespace) : "";
+  context.client_endpoint = endpoint_name(endpoint);
+  context.tagged = seeded;
+  context.sample = plan.sample;
+  context.log_top_logprobs = static_cast<std::size_t>(gateway.log_top_logprobs());
+  const Json* body = &*tree;
+  tl::expected<TranslatedRequest, TranslationError> translated;
+  if (endpoint != plan.local_endpoint) {
+    translated = translate_request(endpoint, plan.local_endpoint, *tree);
+    if (!translated) return translation_error(translated.error());
+    body = &translated->body;
+    plan.dropped = translated->dropped;
+  }
+  auto local = build_local_request(plan.local_endpoint, *body, context);
+  if (!local) return local.error();
+  plan.reproducible = !local->random_seed;
+  plan.key = local->key;
+  plan.local = std::move(*local);
+  if (endpoint != plan.local_endpoint) plan.tree = std::move(*tree);
+  return {};
+}
+
+// Keys what the first upstream will be asked, not what the client wrote: a configuration that
+// begins to rename a model, or another query string, must not find the old answers.
+std::optional<ApiError> key_upstream(Plan& plan, const Request& request, bool sticky) {
+  const auto digest = sticky ? sha256(plan.request.canonical) : Sha256Bytes{};
+  std::uint64_t place = 0;
+  for (int i = 0; sticky && i < 8; ++i) place = place << 8 | digest[static_cast<std::size_t>(i)];
+  plan.upstreams = plan.settings->order(*plan.route, sticky ? &place : nullptr);
+  const auto& first = *plan.upstreams.front();
+  const auto maker = endpoint_at(first.config.kind, plan.request.endpoint);
+  if (!maker) {
+    return bad_request("Upstream '" + first.config.name + "' has no endpoint for " + request.path,
+                       "model", "unsupported_endpoint");
+  }
+  auto& canonical = plan.request.canonical;
+  const auto name = first.model_name(plan.request.model);
+  if (name != plan.request.model) {
+    auto renamed = set_member(canonical, "model", json_string(name));
+    if (!renamed) return bad_request(renamed.error().message, "model");
+    canonical = std::move(*renamed);
+  }
+  const auto scope =
+      key_scope(first, plan.request.endpoint, plan.tenant.get(), request.headers, request.query);
   BodyKeyInput input;
-  input.tenant = tenant;
-  input.provider = plan.upstream->name;
-  input.base_url = plan.upstream->base_url;
-  input.endpoint = endpoint;
-  input.request = plan.body;
+  input.tenant = scope.tenant;
+  input.provider = first.config.name;
+  input.base_url = first.config.base_url;
+  input.endpoint = scope.endpoint;
+  input.request = canonical;
   input.sample = plan.sample;
-  auto key = body_key(input);
-  if (!key) return bad_request(key.error().message);
-  plan.key = std::move(*key);
+  plan.key = canonical_body_key(input);
   return {};
 }
 
 }  // namespace
 
-ApiResult<Plan> make_plan(Gateway& gateway, Endpoint endpoint, const Request& request) {
-  auto parsed = parse_request(endpoint, request.headers, request.body);
-  if (!parsed) return refuse(parsed.error());
+KeyScope key_scope(const Upstream& upstream, Endpoint endpoint, const Tenant* tenant,
+                   const Headers& headers, const std::string& query) {
+  KeyScope scope;
+  // Whatever a client's headers say on whose behalf, or how, the upstream answers: their holder's
+  // answers are nobody else's.
+  const auto deciding = deciding_headers(upstream.config, headers, tenant != nullptr);
+  if (tenant) scope.tenant = "namespace " + tenant->key.cache_namespace;
+  if (!deciding.empty()) {
+    if (tenant) scope.tenant += '\n';
+    scope.tenant += sha256_hex("fixpoint-tenant-v1\n" + deciding);
+  }
+  scope.endpoint = endpoint_name(endpoint);
+  const auto maker = endpoint_at(upstream.config.kind, endpoint);
+  if (maker && *maker != endpoint) scope.endpoint += ">" + std::string(endpoint_name(*maker));
+  if (!query.empty()) scope.endpoint += "?" + query;
+  return scope;
+}
+
+std::optional<Endpoint> endpoint_at(UpstreamKind kind, Endpoint client) {
+  const Api api = kind == UpstreamKind::anthropic ? Api::anthropic : Api::openai;
+  if (api_of(client) == api) return client;
+  const auto maker = api == Api::anthropic ? Endpoint::messages : Endpoint::chat_completions;
+  if (!can_translate(client, maker)) return {};
+  return maker;
+}
+
+ApiError translation_error(const TranslationError& error) {
+  return bad_request(error.message, error.param, "unsupported_parameter");
+}
+
+ApiResult<Plan> make_plan(Gateway& gateway, TenantPtr tenant, ClientRequest read,
+                          const Request& request) {
   Plan plan;
-  plan.request = std::move(*parsed);
-  plan.route = gateway.config.find_route(plan.request.model);
+  plan.settings = gateway.settings();
+  plan.tenant = std::move(tenant);
+  plan.request = std::move(read);
+  plan.route = plan.settings->find_route(plan.request.model);
   if (!plan.route) {
     ApiError error = bad_request("The model '" + plan.request.model +
                                      "' does not exist: no route of the configuration matches it",
@@ -91,39 +158,33 @@ ApiResult<Plan> make_plan(Gateway& gateway, Endpoint endpoint, const Request& re
     error.status = 404;
     return refuse(std::move(error));
   }
-  const auto mode = repro_mode(plan.request, *plan.route);
+  const auto& route = *plan.route->config;
+  const auto mode = plan.request.directives.repro.value_or(route.repro);
   const bool tagged = mode != ReproMode::off;
   plan.sample = plan.request.directives.sample.value_or(0);
   if (auto error = choose_maker(gateway, plan, mode)) return refuse(std::move(*error));
 
-  if (plan.engine) {
-    const LocalContext context{*plan.engine, tagged || plan.request.directives.sample.has_value(),
-                               plan.sample,
-                               static_cast<std::size_t>(gateway.config.log.top_logprobs)};
-    auto local = build_local_request(plan.request, context);
-    if (local) {
-      plan.reproducible = !local->random_seed;
-      plan.key = local->key;
-      plan.local = std::move(*local);
-    } else if (mode == ReproMode::preferred && !plan.route->upstream.empty()) {
-      plan.engine = nullptr;  // it cannot take this request; preferred means that the upstream may
-      plan.upstream = gateway.config.find_upstream(plan.route->upstream);
-    } else {
-      return refuse(local.error());
-    }
-  }
-  if (plan.upstream) {
-    if (auto error = key_upstream(plan, request)) return refuse(std::move(*error));
-  }
-
-  const auto policy = plan.route->cache.value_or(gateway.config.cache.policy);
+  const auto policy = gateway.recording != Recording::off
+                          ? CachePolicy::all
+                          : route.cache.value_or(plan.settings->config.cache.policy);
   const auto& directives = plan.request.directives.cache;
   const bool cacheable =
       gateway.store && is_cacheable(plan, policy, tagged) && !directives.no_store;
   plan.store = cacheable;
   plan.look_up = cacheable && !directives.no_cache;
-  plan.request.body =
-      nullptr;  // everything needed was read; the tree is many times the body's size
+
+  if (plan.engine) {
+    const auto error = build_local(gateway, plan, request, tagged);
+    if (error && mode == ReproMode::preferred && !plan.route->choices.empty()) {
+      plan.engine = nullptr;  // it cannot take this request; preferred means that the upstream may
+      plan.dropped.clear();
+    } else if (error) {
+      return refuse(*error);
+    }
+  }
+  if (!plan.engine) {
+    if (auto error = key_upstream(plan, request, cacheable)) return refuse(std::move(*error));
+  }
   return plan;
 }
 

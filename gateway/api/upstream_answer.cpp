@@ -1,21 +1,24 @@
 #include "gateway/api/upstream_answer.hpp"
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <string_view>
+#include <utility>
 
 #include "gateway/api/header_policy.hpp"
-#include "gateway/api/openai_stream.hpp"
 #include "gateway/api/waiter.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/http/sse.hpp"
-#include "gateway/json_edit.hpp"
 #include "gateway/json_guard.hpp"
 #include "gateway/log.hpp"
+#include "gateway/upstream/retry.hpp"
 
 namespace fixpoint {
 namespace {
+
+using std::chrono::milliseconds;
 
 // Events that the relay may be ahead of the fastest reader before it stops reading from the
 // upstream.
@@ -25,41 +28,44 @@ constexpr std::size_t kMaxAhead = 256;
 constexpr std::size_t kMaxEvents = 200'000;
 // Reads after an answer's end marker, so that a well-behaved connection returns to the pool.
 constexpr int kReadsAfterEnd = 4;
+// With another upstream to try, one that wants to be left alone for longer than this is left.
+constexpr milliseconds kPatience{1'000};
 
-bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
-  return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 bool is_event_stream(const Headers& headers) {
+  constexpr std::string_view kType = "text/event-stream";
   const auto* type = headers.find("content-type");
-  return type && starts_with_ignoring_case(*type, "text/event-stream");
+  return type && type->size() >= kType.size() &&
+         equal_ignoring_case(std::string_view(*type).substr(0, kType.size()), kType);
 }
 
-// An upstream's error as the client sees it: its own JSON where it is JSON, else wrapped.
-AnswerFailure upstream_refusal(int status, Headers headers, std::string body,
-                               std::string_view upstream) {
-  const auto first = body.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos || body[first] != '{' || !nlohmann::json::accept(body)) {
-    body = api_error(status, "upstream_error", "upstream_error",
-                     "Upstream '" + std::string(upstream) + "' answered HTTP " +
-                         std::to_string(status) + " without a JSON body")
-               .body();
+// Log-probabilities that the client did not ask for.
+void take_out_logprobs(Json& answer) {
+  const auto choices = answer.find("choices");
+  if (choices == answer.end() || !choices->is_array()) return;
+  for (auto& choice : *choices) {
+    if (choice.is_object() && choice.contains("logprobs")) choice["logprobs"] = nullptr;
   }
-  return {status, std::move(headers), std::move(body)};
 }
 
-constexpr const char* kErrorMember = "the upstream answered HTTP 200 with an error";
+Headers retry_after_header(milliseconds wait) {
+  Headers headers;
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
+  headers.add("Retry-After", std::to_string(std::max<std::int64_t>(seconds, 1)));
+  return headers;
+}
 
 class Relay : public std::enable_shared_from_this<Relay> {
  public:
-  Relay(net::io_context& core, UpstreamClient& client, UpstreamCall call,
-        std::shared_ptr<AnswerJob> job)
+  Relay(net::io_context& core, UpstreamWork work, std::shared_ptr<AnswerJob> job)
       : core_(core),
-        client_(client),
-        call_(std::move(call)),
+        work_(std::move(work)),
         job_(std::move(job)),
-        assembler_(job_->endpoint),
-        progress_(core.get_executor()) {}
+        progress_(core.get_executor()),
+        pause_(core.get_executor()) {}
 
   void start() {
     auto self = shared_from_this();
@@ -67,7 +73,10 @@ class Relay : public std::enable_shared_from_this<Relay> {
     const std::weak_ptr<Relay> weak = self;
     job_->flight->on_abandoned([weak, executor = core_.get_executor()] {
       net::post(executor, [weak] {
-        if (auto alive = weak.lock()) alive->cancel_.emit(net::cancellation_type::terminal);
+        const auto alive = weak.lock();
+        if (!alive) return;
+        alive->abandoned_ = true;
+        alive->cancel_.emit(net::cancellation_type::terminal);
       });
     });
     job_->flight->on_progress(progress_.wake());
@@ -76,17 +85,110 @@ class Relay : public std::enable_shared_from_this<Relay> {
   }
 
  private:
+  // Why the last attempt gave no answer, and what may follow it.
+  struct Failed {
+    AnswerFailure failure;
+    std::string reason;
+    bool may_retry = false;
+    std::optional<milliseconds> wait;  // before the next attempt; unset: not here again
+  };
+
   Task<void> run() {
-    auto sent = co_await client_.send(call_.request);
+    const auto& first = work_.upstreams.front()->config;
+    if (first.total_timeout.count() > 0) deadline_ = Clock::now() + first.total_timeout;
+    for (at_ = 0; at_ < work_.upstreams.size(); ++at_) {
+      co_await try_upstream();
+      if (over_) co_return;
+    }
+    end_failed();
+  }
+
+  Upstream& upstream() const { return *work_.upstreams[at_]; }
+  bool is_last() const { return at_ + 1 == work_.upstreams.size(); }
+
+  // All attempts at one upstream. Afterwards the answer is over, or the next upstream may try.
+  Task<void> try_upstream() {
+    std::uint64_t failures = 0;
+    while (true) {
+      co_await attempt();
+      if (over_) co_return;
+      if (!failed_.may_retry || abandoned_) {
+        end_failed();
+        co_return;
+      }
+      if (std::exchange(again_at_once_, false)) continue;
+      if (++failures > upstream().config.retries || !failed_.wait) co_return;
+      if (!is_last() && *failed_.wait > kPatience) co_return;
+      if (Clock::now() + *failed_.wait >= deadline_) co_return;
+      upstream().metrics.count_retry();
+      pause_.expires_after(*failed_.wait);
+      error_code ignored;
+      co_await pause_.async_wait(net::redirect_error(use_task, ignored));
+    }
+  }
+
+  // One call. Sets failed_ unless the answer is over.
+  Task<void> attempt() {
+    auto permit = upstream().breaker.allow();
+    if (!permit) {
+      const auto wait = upstream().breaker.opens_in();
+      auto error = api_error(503, "upstream_error", "upstream_unavailable",
+                             "Upstream '" + upstream().config.name +
+                                 "' failed repeatedly and is not called for a while");
+      error.headers = retry_after_header(wait);
+      set_failed(error, true, {});
+      co_return;
+    }
+    permit_ = std::move(permit);
+    auto slot = co_await upstream().admission.acquire(deadline_);
+    if (!slot) {
+      permit_.reset();
+      auto error = api_error(429, "rate_limit_error", "upstream_overloaded", slot.error().message);
+      error.headers = retry_after_header(milliseconds(1000));
+      set_failed(error, true, {});
+      co_return;
+    }
+    slot_ = std::move(*slot);
+    co_await call_upstream();
+    response_.reset();
+    call_ = {};
+    permit_.reset();
+    slot_ = {};
+  }
+
+  Task<void> call_upstream() {
+    const bool inject = work_.settings->config.log.logprobs == LogprobCapture::inject &&
+                        !logprobs_refused_ && !upstream().refuses_logprobs(work_.model);
+    auto call = build_upstream_call(work_, upstream(), inject);
+    if (!call) {
+      // Not the first upstream: its failure is what the client should hear of.
+      if (at_ == 0) set_failed(call.error(), false, {});
+      failed_.may_retry = at_ > 0;
+      failed_.wait.reset();
+      co_return;
+    }
+    call_ = std::move(*call);
+    if (deadline_ != Clock::time_point::max()) call_.request.deadline = deadline_;
+    job_->translator = std::move(call_.translator);
+    assembler_ = make_assembler(call_.endpoint);
+    parser_ = SseParser();
+    done_seen_ = stream_over_ = false;
+    ++job_->record.attempts;
+    job_->record.provider = upstream().config.name;
+
+    const auto sent_at = Clock::now();
+    auto sent = co_await upstream().client(core_).send(call_.request);
+    waited_ += Clock::now() - sent_at;
     if (!sent) {
-      job_->gateway.metrics.count_upstream(call_.upstream, "failed");
-      fail(upstream_error(sent.error(), call_.upstream));
+      upstream().metrics.count_failure();
+      judge(sent.error());
+      set_failed(sent.error());
       co_return;
     }
     response_ = std::move(*sent);
     const int status = response_->status();
-    job_->gateway.metrics.count_upstream(call_.upstream, std::to_string(status));
-    if (status == 200 && is_event_stream(response_->headers())) {
+    upstream().metrics.count_status(status);
+    if (status == 200 && assembler_ && is_event_stream(response_->headers())) {
       co_await relay_stream();
     } else {
       co_await relay_plain(status);
@@ -94,139 +196,221 @@ class Relay : public std::enable_shared_from_this<Relay> {
   }
 
   Task<void> relay_plain(int status) {
+    const auto read_at = Clock::now();
     auto body = co_await UpstreamClient::read_all(*response_);
+    waited_ += Clock::now() - read_at;
     if (!body) {
-      fail(upstream_error(body.error(), call_.upstream));
+      judge(body.error());
+      set_failed(body.error());
       co_return;
     }
-    Headers headers = visible_headers(response_->headers());
     if (status != 200) {
-      auto failure = upstream_refusal(status, std::move(headers), std::move(*body), call_.upstream);
-      ended_ = true;
-      job_->fail(std::move(failure), "HTTP " + std::to_string(status));
+      refused(status, *body);
       co_return;
     }
-    const auto problem = problem_of(*body);
-    if (problem.empty()) {
-      job_->flight->publish(AnswerHead{std::move(headers)});
-      complete(std::move(*body));
-    } else if (problem == kErrorMember) {
-      ended_ = true;
-      job_->fail(AnswerFailure{502, std::move(headers), std::move(*body)}, problem);
-    } else {
+    const auto answer = parse_json(*body);
+    const auto problem = answer ? problem_of(call_.endpoint, *answer) : answer.error().message;
+    if (!problem.empty()) {
       const Error error{ErrorCode::protocol, "answered HTTP 200 with a body that " + problem};
-      fail(upstream_error(error, call_.upstream));
+      judge(error);
+      set_failed(error);
+      co_return;
+    }
+    publish_head();
+    complete(std::move(*body), std::move(*answer), {{}, "[DONE]"});
+  }
+
+  // A status other than 200, with its body.
+  void refused(int status, const std::string& body) {
+    const Headers& headers = response_->headers();
+    const auto now = std::chrono::system_clock::now();
+    if (permit_ && is_upstream_fault(status)) {
+      permit_->failed(status == 503 ? retry_after(headers, now) : std::nullopt);
+    } else if (permit_) {
+      permit_->succeeded();
+    }
+    failed_.failure = {status, visible_headers(headers),
+                       translate_error(api_of(work_.endpoint), status, body, job_->request_id)};
+    failed_.reason = "HTTP " + std::to_string(status);
+    failed_.may_retry = may_retry(status, headers);
+    failed_.wait = retry_wait(job_->record.attempts, &headers, now, retry_random());
+    if (status == 400 && call_.strip_logprobs) {
+      // The gateway's own wish may be what was refused: once more without it. A second refusal is
+      // the client's.
+      upstream().remember_refused_logprobs(work_.model);
+      logprobs_refused_ = true;
+      job_->no_logprobs = "the upstream refuses them for this model";
+      failed_.may_retry = again_at_once_ = true;
+    }
+    if (status == 429 && call_.key && upstream().keys->size() > 1) {
+      const auto rest = retry_after(headers, now).value_or(kMaxRetryWait);
+      upstream().keys->rate_limited(call_.key->index, Clock::now() + rest);
+      again_at_once_ = upstream().keys->resting() < upstream().keys->size();
+      if (again_at_once_) upstream().metrics.count_key_rotation();
     }
   }
 
   Task<void> relay_stream() {
-    job_->flight->publish(AnswerHead{visible_headers(response_->headers())});
     std::vector<SseEvent> events;
-    while (true) {
+    while (!done_seen_) {
+      const auto read_at = Clock::now();
       auto bytes = co_await response_->read_some();
+      waited_ += Clock::now() - read_at;
       if (!bytes) {
-        fail(upstream_error(bytes.error(), call_.upstream));
+        stream_failed(bytes.error());
         co_return;
       }
       if (bytes->empty()) break;
       events.clear();
       const auto fed = parser_.feed(*bytes, events);
       for (auto& event : events) {
-        if (!take(event)) co_return;
+        take(event);
+        if (stream_over_) co_return;
       }
       if (!fed) {
-        fail(upstream_error(fed.error(), call_.upstream));
+        stream_failed(fed.error());
         co_return;
       }
-      if (done_seen_) break;
-      while (job_->flight->ahead(kMaxAhead)) {
+      while (!done_seen_ && job_->flight->ahead(kMaxAhead)) {
         co_await progress_.sleep();
       }
     }
     if (!done_seen_) {
-      const Error error{ErrorCode::closed, "the stream ended without its end marker"};
-      fail(upstream_error(error, call_.upstream));
+      stream_failed({ErrorCode::closed, "the stream ended without its end marker"});
       co_return;
     }
-    // At once: what happens to the connection after the marker does not concern the answer.
-    complete(assembler_.assemble().dump(-1, ' ', false,
-                                        nlohmann::ordered_json::error_handler_t::replace));
     for (int i = 0; i < kReadsAfterEnd; ++i) {
       const auto rest = co_await response_->read_some();
       if (!rest || rest->empty()) break;
     }
   }
 
-  // Why a plain answer cannot be passed on as one; empty: it can.
-  std::string problem_of(const std::string& body) const {
-    const auto answer = parse_json(body);
-    if (!answer) return answer.error().message;
-    if (!answer->is_object()) return "is not a JSON object";
-    const auto error = answer->find("error");
-    if (error != answer->end() && !error->is_null()) return kErrorMember;
-    const auto choices = answer->find("choices");
-    if (choices == answer->end() || !choices->is_array()) return "has no array 'choices'";
-    const bool chat = job_->endpoint == Endpoint::chat_completions;
-    for (const auto& choice : *choices) {
-      const bool whole =
-          choice.is_object() && (chat ? choice.contains("message") && choice["message"].is_object()
-                                      : choice.contains("text") && choice["text"].is_string());
-      if (!whole) return chat ? "has a choice without a message" : "has a choice without a text";
-    }
-    return {};
-  }
-
-  // False: the answer has ended with a failure.
-  bool take(SseEvent& event) {
-    if (done_seen_) return true;  // nothing counts after [DONE]
-    if (event.data == "[DONE]") {
-      done_seen_ = true;
-      return true;
-    }
+  void take(SseEvent& event) {
+    if (done_seen_) return;  // nothing counts after the end marker
     if (++events_ > kMaxEvents) {
-      const Error error{ErrorCode::protocol, "the stream has more than 200000 events"};
-      fail(upstream_error(error, call_.upstream));
-      return false;
+      stream_failed({ErrorCode::protocol, "the stream has more than 200000 events"});
+      return;
     }
-    if (const auto added = assembler_.add(event.data); !added) {
-      fail(upstream_error(added.error(), call_.upstream));
-      return false;
+    const auto step = assembler_->add(event);
+    if (!step) {
+      stream_failed(step.error());
+      return;
     }
-    const auto error = find_member(event.data, "error");
-    if (error && *error && **error != "null") {
-      ended_ = true;
-      remember_partial();
-      job_->fail(AnswerFailure{502, {}, event.data}, "the upstream sent an error in its stream");
-      return false;
+    if (*step == StreamStep::error) {
+      stream_error(event);
+      return;
     }
-    job_->publish_chunk(std::move(event.data));
-    return true;
+    publish_head();
+    if (*step == StreamStep::end) {
+      done_seen_ = true;
+      // At once: what happens to the connection after the marker does not concern the answer.
+      Json answer = assembler_->assemble();
+      complete({}, std::move(answer), std::move(event));
+      return;
+    }
+    if (call_.strip_logprobs) {
+      Json chunk = Json::parse(event.data, nullptr, false);
+      take_out_logprobs(chunk);
+      event.data = dump(chunk);
+    }
+    if (auto published = job_->publish(std::move(event)); !published) {
+      stream_failed(published.error());
+    }
   }
 
-  void complete(std::string body) {
-    ended_ = true;
-    record_answer(job_->endpoint, body, job_->asked_logprobs, job_->record);
-    job_->store = job_->store && is_storable(body);
-    job_->complete(std::move(body));
+  // Once, before the first event.
+  void publish_head() {
+    if (std::exchange(head_published_, true)) return;
+    Headers headers = visible_headers(response_->headers());
+    headers.set("x-fixpoint-upstream", upstream().config.name);
+    headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
+    if (!call_.dropped.empty()) {
+      std::string names;
+      for (const auto& name : call_.dropped) names += (names.empty() ? "" : ", ") + name;
+      headers.set("x-fixpoint-dropped", names);
+    }
+    if (at_ > 0 && !job_->key.hex.empty()) {  // another upstream's answers have another key
+      job_->key = key_at(work_, upstream());
+      headers.set("x-fixpoint-key", job_->key.name());
+    }
+    job_->flight->publish(AnswerHead{std::move(headers)});
   }
 
-  void fail(const ApiError& error) {
-    ended_ = true;
-    if (events_ > 0) remember_partial();
-    job_->fail(error);
+  // `text` empty: the answer's own JSON.
+  void complete(std::string text, Json answer, SseEvent end) {
+    auto summary = summarize(call_.endpoint, answer);
+    const bool storable =
+        summary.whole || (summary.length && work_.settings->config.cache.store_length);
+    job_->record_summary(std::move(summary));
+    if (call_.strip_logprobs) take_out_logprobs(answer);
+    if (text.empty() || call_.strip_logprobs) text = dump(answer);
+    job_->waited = waited_;
+    const auto done = job_->complete(std::move(text), answer, std::move(end), storable);
+    if (!done) {
+      judge(done.error());
+      set_failed(done.error());
+      end_failed();
+      return;
+    }
+    over_ = true;
+    if (permit_) permit_->succeeded();
   }
 
-  // What was generated before a stream broke was generated (and billed) all the same: it is logged.
-  void remember_partial() {
-    const auto partial = assembler_.assemble().dump(
-        -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-    record_answer(job_->endpoint, partial, job_->asked_logprobs, job_->record);
+  // A stream broke. Before its first event another attempt may follow.
+  void stream_failed(const Error& error) {
+    judge(error);
+    stream_over_ = true;
+    set_failed(error);
+    if (head_published_) end_failed();
+  }
+
+  // An error event of the upstream's.
+  void stream_error(const SseEvent& event) {
+    if (permit_) permit_->failed();
+    stream_over_ = true;
+    auto body = translate_error(api_of(work_.endpoint), 502, event.data, job_->request_id);
+    failed_ = {{502, {}, std::move(body)}, "the upstream sent an error in its stream", true, {}};
+    failed_.wait = retry_wait(job_->record.attempts, nullptr, {}, retry_random());
+    if (head_published_) end_failed();
+  }
+
+  // A call that was cancelled says nothing about the upstream.
+  void judge(const Error& error) {
+    if (permit_ && !abandoned_ && is_upstream_fault(error)) permit_->failed();
+  }
+
+  void set_failed(const Error& error) {
+    set_failed(upstream_error(error, upstream().config.name), may_retry(error),
+               retry_wait(std::max<std::uint64_t>(job_->record.attempts, 1), nullptr,
+                          std::chrono::system_clock::now(), retry_random()));
+  }
+  void set_failed(const ApiError& error, bool may_retry, std::optional<milliseconds> wait) {
+    failed_.failure = {error.status, error.headers,
+                       error.body(api_of(work_.endpoint), job_->request_id)};
+    failed_.reason = error.message;
+    failed_.may_retry = may_retry;
+    failed_.wait = wait;
+    stream_over_ = true;
+  }
+
+  void end_failed() {
+    over_ = true;
+    // What was generated before a stream broke was generated (and billed) all the same.
+    if (head_published_ && assembler_) {
+      job_->record_summary(summarize(call_.endpoint, assembler_->assemble()));
+    }
+    if (job_->record.attempts > 0) {
+      failed_.failure.headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
+    }
+    job_->fail(std::move(failed_.failure), failed_.reason);
   }
 
   // The coroutine is over; whatever ended it, the waiters get an end.
   void ended(const std::exception_ptr& error) {
     response_.reset();
-    if (ended_) return;
+    permit_.reset();
+    slot_ = {};
+    if (over_) return;
     try {
       if (error) std::rethrow_exception(error);
     } catch (const boost::system::system_error& thrown) {
@@ -235,53 +419,45 @@ class Relay : public std::enable_shared_from_this<Relay> {
     } catch (const std::exception& thrown) {
       log_error(std::string("relay: ") + thrown.what());
     }
-    fail(api_error(502, "upstream_error", "upstream_cancelled", "The upstream call was cancelled"));
+    set_failed(
+        api_error(502, "upstream_error", "upstream_cancelled", "The upstream call was cancelled"),
+        false, {});
+    end_failed();
   }
 
   net::io_context& core_;
-  UpstreamClient& client_;
-  UpstreamCall call_;
-  std::shared_ptr<AnswerJob> job_;
-  StreamAssembler assembler_;
-  SseParser parser_;
+  const UpstreamWork work_;
+  const std::shared_ptr<AnswerJob> job_;
   Waiter progress_;
+  Timer pause_;
   net::cancellation_signal cancel_;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::duration waited_{0};  // for the upstream
+  std::size_t at_ = 0;         // in work_.upstreams
+  Failed failed_;
+  bool again_at_once_ = false;
+  bool logprobs_refused_ = false;
+
+  // Of the current attempt.
+  std::optional<CircuitBreaker::Permit> permit_;
+  Admission::Slot slot_;
+  UpstreamCall call_;
   std::unique_ptr<UpstreamResponse> response_;
+  std::unique_ptr<StreamAssembler> assembler_;
+  SseParser parser_;
   std::size_t events_ = 0;
   bool done_seen_ = false;
-  bool ended_ = false;  // the job has its complete() or fail()
+  bool stream_over_ = false;     // failed_ says why
+  bool head_published_ = false;  // no other attempt may follow
+  bool over_ = false;            // the job has its complete() or fail()
+  bool abandoned_ = false;       // nobody waits any more
 };
 
 }  // namespace
 
-ApiResult<UpstreamCall> build_upstream_call(const UpstreamConfig& upstream, const Request& client,
-                                            Endpoint endpoint, std::string body,
-                                            bool ask_for_usage) {
-  if (ask_for_usage) {
-    const auto given = find_member(body, "stream_options");
-    std::string options = "{\"include_usage\":true}";
-    if (given && *given && **given != "null") {
-      auto widened = set_member(**given, "include_usage", "true");
-      if (!widened) return refuse(bad_request(widened.error().message, "stream_options"));
-      options = std::move(*widened);
-    }
-    auto edited = set_member(body, "stream_options", options);
-    if (!edited) return refuse(bad_request(edited.error().message, "stream_options"));
-    body = std::move(*edited);
-  }
-
-  UpstreamCall call;
-  call.upstream = upstream.name;
-  call.request.path = endpoint == Endpoint::chat_completions ? "/chat/completions" : "/completions";
-  if (!client.query.empty()) call.request.path += "?" + client.query;
-  call.request.headers = forwarded_headers(upstream, client.headers);
-  call.request.body = std::make_shared<const std::string>(std::move(body));
-  return call;
-}
-
-void start_upstream_answer(net::io_context& core, UpstreamClient& client, UpstreamCall call,
+void start_upstream_answer(net::io_context& core, UpstreamWork work,
                            std::shared_ptr<AnswerJob> job) {
-  std::make_shared<Relay>(core, client, std::move(call), std::move(job))->start();
+  std::make_shared<Relay>(core, std::move(work), std::move(job))->start();
 }
 
 }  // namespace fixpoint

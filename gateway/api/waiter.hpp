@@ -32,6 +32,15 @@ class Waiter {
     // After a cancellation of the coroutine the next co_await throws; a wake ends here.
   }
 
+  // False: nothing woke it for that long.
+  Task<bool> sleep_for(Clock::duration time) {
+    error_code error;
+    timer_->expires_after(time);
+    co_await timer_->async_wait(net::redirect_error(use_task, error));
+    timer_->expires_at(Timer::time_point::max());
+    co_return error.failed();
+  }
+
  private:
   Executor executor_;
   std::shared_ptr<Timer> timer_;

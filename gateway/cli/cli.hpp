@@ -1,7 +1,8 @@
-// The command line: `fixpoint serve | check-config | model | cache | log`.
+// The command line: `fixpoint serve | check-config | model | cache | keys | log`.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -15,13 +16,21 @@ constexpr int kExitFailed = 1;    // the work could not be done
 constexpr int kExitUsage = 2;     // wrong command line or configuration
 constexpr int kExitNotFound = 3;  // no such key, generation, model or file
 
+// What `fixpoint serve` was asked for.
+struct ServeArguments {
+  Config config;
+  std::string file;       // where it came from; empty: there is none, only defaults
+  ConfigOptions options;  // to load the file again with the same command line (SIGHUP)
+  // Folders of recorded answers; at most one is set.
+  std::optional<std::string> record_dir, replay_dir;
+};
+
 // What a run of the command line may touch; tests give their own.
 struct CliContext {
   std::ostream& out;  // results
   std::ostream& err;  // messages and progress
   Environment environment = process_environment();
-  // `fixpoint serve`; gets the configuration and the file it came from (empty: defaults).
-  std::function<int(const Config&, const std::string&)> serve;
+  std::function<int(const ServeArguments&)> serve;  // returns the exit code
   bool err_is_terminal = false;
 };
 

@@ -22,12 +22,17 @@ std::vector<std::string> notes_on(const Config& config) {
       notes.push_back("models[" + std::to_string(i) + "].path: " + path.error().message);
     }
   }
-  for (std::size_t i = 0; i < config.upstreams.size(); ++i) {
-    const std::string& file = config.upstreams[i].ca_file;
+  const auto check_file = [&](const std::string& key, const std::string& file) {
     std::error_code code;
     if (!file.empty() && !std::filesystem::is_regular_file(file, code)) {
-      notes.push_back("upstreams[" + std::to_string(i) + "].ca_file: " + file + " is no file");
+      notes.push_back(key + ": " + file + " is no file");
     }
+  };
+  check_file("server.tls_cert_file", config.server.tls_cert_file);
+  check_file("server.tls_key_file", config.server.tls_key_file);
+  check_file("cache.redis_ca_file", config.cache.redis_ca_file);
+  for (std::size_t i = 0; i < config.upstreams.size(); ++i) {
+    check_file("upstreams[" + std::to_string(i) + "].ca_file", config.upstreams[i].ca_file);
   }
   return notes;
 }
@@ -57,18 +62,23 @@ int show_errors(const Session& session, const std::vector<ConfigError>& errors) 
 
 }  // namespace
 
-int serve(const Session& session, const std::optional<std::string>& listen) {
-  ConfigOptions options = config_options_of(session);
-  options.listen = listen;
-  const std::string file = config_file_of(session);
-  const ConfigResult config = load_config(file, options);
+int serve(const Session& session, const ServeLine& line) {
+  ServeArguments arguments;
+  arguments.file = config_file_of(session);
+  arguments.options = config_options_of(session);
+  arguments.options.listen = line.listen;
+  arguments.options.need_secrets = !line.replay_dir;
+  arguments.record_dir = line.record_dir;
+  arguments.replay_dir = line.replay_dir;
+  ConfigResult config = load_config(arguments.file, arguments.options);
   if (!config) {
     for (const ConfigError& error : config.error()) {
       session.context.err << error.text() << '\n';
     }
     return kExitUsage;
   }
-  return session.context.serve(*config, file);
+  arguments.config = std::move(*config);
+  return session.context.serve(arguments);
 }
 
 int check_config(const Session& session, bool print_keys) {

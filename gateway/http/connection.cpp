@@ -24,11 +24,6 @@ constexpr std::size_t kLargeRead = 64 * 1024;
 // An idle connection keeps no buffer larger than this.
 constexpr std::size_t kIdleBuffer = 16 * 1024;
 
-// After an early error the client may still be sending. Closing at once would reset the connection
-// and destroy the reply on its way, so what it sends is discarded for a while.
-constexpr milliseconds kLingerTime{2000};
-constexpr std::size_t kLingerBytes = 16u << 20;
-
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::shared_ptr<const std::string> error_body(const RequestError& error) {
@@ -52,9 +47,10 @@ ServerCore::ServerCore(net::io_context& c, const ServerOptions& o, Handler h,
       handler(std::move(h)),
       total(std::move(t)) {}
 
-Connection::Connection(std::shared_ptr<ServerCore> core, Socket socket)
+Connection::Connection(std::shared_ptr<ServerCore> core, Socket socket,
+                       std::shared_ptr<net::ssl::context> tls)
     : core_(std::move(core)),
-      socket_(std::move(socket)),
+      stream_(std::move(socket), std::move(tls)),
       deadline_(core_->context, [this] { on_deadline(); }),
       in_(std::max(core_->options.max_header_bytes, core_->limits.chunk_line_bytes) + kLargeRead) {
   core_->connections.insert(this);
@@ -67,8 +63,8 @@ Connection::~Connection() {
 
 void Connection::start() {
   error_code ec;
-  socket_.set_option(tcp::no_delay(true), ec);
-  const tcp::endpoint remote = socket_.remote_endpoint(ec);
+  socket().set_option(tcp::no_delay(true), ec);
+  const tcp::endpoint remote = socket().remote_endpoint(ec);
   if (!ec) {
     const std::string address = remote.address().to_string();
     request_.peer = (remote.address().is_v6() ? "[" + address + "]" : address) + ":" +
@@ -93,33 +89,28 @@ void Connection::start() {
                 net::bind_cancellation_slot(cancel_.slot(), std::move(done)));
 }
 
-void Connection::close_when_idle() {
-  if (phase_ == Phase::idle) cut();
-}
-
-void Connection::cut() {
-  set_error(ErrorCode::closed, "the connection was cut");
-  cancel_.emit(net::cancellation_type::terminal);
-  error_code ec;
-  socket_.close(ec);
-}
-
 Task<void> Connection::run() {
-  for (;;) {
+  const bool ready = co_await handshake();
+  while (ready) {
     const bool have_request = co_await read_request();
     if (!have_request) break;
     co_await handle();
     if (error_ || closing()) break;
   }
   deadline_.cancel();
-  if (error_ || !socket_.is_open()) co_return;
+  if (error_ || !socket().is_open()) co_return;
+  co_await close();
+}
+
+// True: requests may come. False: the client does not speak TLS as this server does.
+Task<bool> Connection::handshake() {
+  if (!stream_.is_tls()) co_return true;
+  enter(Phase::handshaking, core_->options.header_timeout);
   error_code ec;
-  // Closing with unread bytes in the kernel resets the connection, too.
-  if (linger_ || in_.size() > 0 || socket_.available(ec) > 0) {
-    co_await linger();
-  }
-  socket_.shutdown(tcp::socket::shutdown_both, ec);
-  socket_.close(ec);
+  co_await stream_.handshake(ec);
+  secured_ = !ec;
+  linger_ = !secured_ && !timed_out_;  // so that the client sees the alert
+  co_return secured_;
 }
 
 std::string_view Connection::unread() const {
@@ -136,15 +127,16 @@ void Connection::enter(Phase phase, milliseconds deadline) {
 void Connection::on_deadline() {
   error_code ec;
   switch (phase_) {
+    case Phase::handshaking:
     case Phase::idle:
     case Phase::reading:
     case Phase::lingering:
       timed_out_ = true;
-      socket_.cancel(ec);
+      socket().cancel(ec);
       return;
     case Phase::writing:
       set_error(ErrorCode::timeout, "the client took no bytes within write_timeout");
-      socket_.close(ec);
+      socket().close(ec);
       return;
     case Phase::handling:
       if (!peer_is_gone()) {
@@ -163,7 +155,7 @@ void Connection::on_deadline() {
 bool Connection::peer_is_gone() {
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (::getsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
+  if (::getsockopt(socket().native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
   return info.tcpi_state != TCP_ESTABLISHED;
 }
 
@@ -182,7 +174,7 @@ Task<bool> Connection::read_more() {
   const std::size_t size = phase_ == Phase::reading && parser_ ? kLargeRead : kSmallRead;
   error_code ec;
   const auto space = in_.prepare(std::min(size, room));
-  const std::size_t n = co_await socket_.async_read_some(space, net::redirect_error(use_task, ec));
+  const std::size_t n = co_await stream_.read_some(space, ec);
   if (ec) {
     if (!timed_out_) set_error(ErrorCode::closed, "the client closed the connection");
     co_return false;
@@ -354,21 +346,6 @@ Task<void> Connection::handle() {
   } else if (!finished_) {
     abort();
   }
-}
-
-Task<void> Connection::linger() {
-  error_code ec;
-  socket_.shutdown(tcp::socket::shutdown_send, ec);
-  enter(Phase::lingering, kLingerTime);
-  in_.consume(in_.size());
-  for (std::size_t discarded = 0; discarded < kLingerBytes;) {
-    const auto space = in_.prepare(kLargeRead);
-    const std::size_t n =
-        co_await socket_.async_read_some(space, net::redirect_error(use_task, ec));
-    if (ec) break;
-    discarded += n;
-  }
-  deadline_.cancel();
 }
 
 }  // namespace fixpoint

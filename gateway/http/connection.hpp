@@ -17,6 +17,7 @@
 #include "gateway/http/request_parser.hpp"
 #include "gateway/http/response_head.hpp"
 #include "gateway/http/server.hpp"
+#include "gateway/http/stream.hpp"
 
 namespace fixpoint {
 
@@ -40,8 +41,9 @@ struct ServerCore {
 // Owned by its coroutine; lives and dies on its core.
 class Connection final : public ResponseWriter, public std::enable_shared_from_this<Connection> {
  public:
-  // Registers with the core. Call start() once on the core.
-  Connection(std::shared_ptr<ServerCore> core, Socket socket);
+  // Registers with the core. Call start() once on the core. `tls` null: plain HTTP.
+  Connection(std::shared_ptr<ServerCore> core, Socket socket,
+             std::shared_ptr<net::ssl::context> tls);
   ~Connection() override;
   void start();
 
@@ -62,9 +64,10 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   static constexpr std::chrono::milliseconds kWatchInterval{100};
 
   // What the deadline means now.
-  enum class Phase { idle, reading, handling, writing, lingering };
+  enum class Phase { handshaking, idle, reading, handling, writing, lingering };
 
   Task<void> run();
+  Task<bool> handshake();
   void forget_request();
   Task<bool> read_request();
   Task<bool> read_body();
@@ -72,19 +75,22 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   Task<void> handle();
   Task<void> refuse(const RequestError& error);
   Task<void> send_error(const RequestError& error);
+  Task<void> close();
   Task<void> linger();
   Task<Result<void>> flush();
+  bool drop_written(std::size_t bytes);
 
   void enter(Phase phase, std::chrono::milliseconds deadline);
   void on_deadline();
   bool peer_is_gone();
+  Socket& socket() { return stream_.socket(); }
   std::string_view unread() const;
   bool closing() const { return !keep_alive_ || core_->draining; }
   void set_error(ErrorCode code, std::string message);
   Result<void> result() const;
 
   std::shared_ptr<ServerCore> core_;
-  Socket socket_;
+  ServerStream stream_;
   Deadline deadline_;
   Phase phase_ = Phase::idle;
   bool timed_out_ = false;  // set by the deadline while reading
@@ -104,7 +110,8 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   bool chunked_ = false;
   bool body_allowed_ = true;  // false for HEAD, 204 and 304
   bool keep_alive_ = false;
-  bool linger_ = false;
+  bool secured_ = false;  // the TLS handshake is done
+  bool linger_ = false;   // the client may still be sending what nobody will read
 };
 
 }  // namespace fixpoint

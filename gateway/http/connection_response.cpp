@@ -84,37 +84,35 @@ Task<Result<void>> Connection::finish() {
   co_return result();
 }
 
-void Connection::abort() {
-  set_error(ErrorCode::closed, "the response was aborted");
-  deadline_.cancel();
-  error_code ec;
-  // A body that ends with the connection looks complete after a plain close: reset instead.
-  if (started_ && !chunked_) socket_.set_option(net::socket_base::linger(true, 0), ec);
-  socket_.close(ec);
-}
-
 // Writes out_ to its end. write_timeout starts again with each piece the client takes.
 Task<Result<void>> Connection::flush() {
-  for (;;) {
+  error_code ec;
+  std::size_t n = stream_.write_now(out_, ec);
+  if (ec == net::error::would_block) ec = {};
+  while (!ec && !drop_written(n)) {
     enter(Phase::writing, core_->options.write_timeout);
-    error_code ec;
-    std::size_t n = co_await socket_.async_write_some(out_, net::redirect_error(use_task, ec));
-    if (ec || error_) {
-      set_error(ErrorCode::closed, "the client closed the connection");
-      deadline_.cancel();
-      co_return result();
-    }
-    bool rest = false;
-    for (net::const_buffer& piece : out_) {
-      const std::size_t taken = std::min(n, piece.size());
-      piece += taken;
-      n -= taken;
-      rest = rest || piece.size() > 0;
-    }
-    if (!rest) break;
+    n = co_await stream_.write_some(out_, ec);
+    if (error_) break;
   }
-  enter(Phase::handling, kWatchInterval);
+  if (ec || error_) {
+    set_error(ErrorCode::closed, "the client closed the connection");
+    deadline_.cancel();
+    co_return result();
+  }
+  if (phase_ == Phase::writing) enter(Phase::handling, kWatchInterval);
   co_return result();
+}
+
+// Takes what was written off out_. True: nothing is left.
+bool Connection::drop_written(std::size_t bytes) {
+  bool rest = false;
+  for (net::const_buffer& piece : out_) {
+    const std::size_t taken = std::min(bytes, piece.size());
+    piece += taken;
+    bytes -= taken;
+    rest = rest || piece.size() > 0;
+  }
+  return !rest;
 }
 
 }  // namespace fixpoint

@@ -4,10 +4,12 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "gateway/http/connection.hpp"
+#include "gateway/http/server_tls.hpp"
 
 namespace fixpoint {
 namespace {
@@ -26,7 +28,11 @@ constexpr milliseconds kCutGrace{2000};
 
 struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Impl(Cores& all, ServerOptions o)
-      : cores(all), options(std::move(o)), acceptor(all.context(0).get_executor()) {}
+      : cores(all), options(std::move(o)), acceptor(all.context(0).get_executor()) {
+    if (!options.tls_cert_file.empty() || !options.tls_key_file.empty()) {
+      tls.emplace(options.tls_cert_file, options.tls_key_file);
+    }
+  }
 
   void bind();
   Task<void> accept_loop();
@@ -43,6 +49,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   const ServerOptions options;
   Acceptor acceptor;  // used on core 0
   std::uint16_t port = 0;
+  std::optional<ServerTls> tls;
   const std::shared_ptr<std::atomic<std::size_t>> connections =
       std::make_shared<std::atomic<std::size_t>>(0);
   std::atomic<bool> stopping{false};
@@ -99,8 +106,10 @@ Task<void> Server::Impl::accept_pause() {
 void Server::Impl::hand_over(std::size_t core, Socket socket) {
   connections->fetch_add(1);
   std::shared_ptr<ServerCore> target = per_core[core];
-  net::post(target->context, [target, socket = std::move(socket)]() mutable {
-    auto connection = std::make_shared<Connection>(target, std::move(socket));
+  std::shared_ptr<net::ssl::context> context;
+  if (tls) context = tls->context();
+  net::post(target->context, [target, context, socket = std::move(socket)]() mutable {
+    auto connection = std::make_shared<Connection>(target, std::move(socket), std::move(context));
     connection->start();
     if (target->draining) connection->close_when_idle();
   });
@@ -160,6 +169,11 @@ void Server::drain(milliseconds deadline) {
 
 std::size_t Server::connections() const {
   return impl_->connections->load();
+}
+
+Result<void> Server::reload_certificate() {
+  if (!impl_->tls) return {};
+  return impl_->tls->reload();
 }
 
 }  // namespace fixpoint

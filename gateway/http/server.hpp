@@ -58,12 +58,14 @@ using Handler = std::function<Task<void>(const Request& request, ResponseWriter&
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;  // 0: the system picks
+  std::uint16_t port = 0;     // 0: the system picks
+  std::string tls_cert_file;  // PEM chain, own certificate first; with tls_key_file: HTTPS only
+  std::string tls_key_file;   // PEM, not encrypted
   std::size_t max_header_bytes = 16 * 1024;
-  std::size_t max_body_bytes = 16 * 1024 * 1024;  // beyond: 413
-  std::size_t max_connections = 16384;            // beyond: accept waits
-  std::chrono::milliseconds header_timeout{10000};
-  std::chrono::milliseconds body_timeout{60000};  // between bytes
+  std::size_t max_body_bytes = 16 * 1024 * 1024;    // beyond: 413
+  std::size_t max_connections = 16384;              // beyond: accept waits
+  std::chrono::milliseconds header_timeout{10000};  // of a TLS handshake, too
+  std::chrono::milliseconds body_timeout{60000};    // between bytes
   std::chrono::milliseconds idle_timeout{75000};
   std::chrono::milliseconds write_timeout{60000};  // a client that takes nothing for so long is cut
 };
@@ -71,7 +73,8 @@ struct ServerOptions {
 // Errors before a handler runs (400, 408, 413, 414, 431, 501, 505) have an OpenAI-shaped JSON body.
 class Server {
  public:
-  // Binds at once. Throws std::system_error when the address cannot be bound (start-up).
+  // Binds at once. Throws std::system_error when the address cannot be bound and std::runtime_error
+  // when the certificate or its key cannot be used (start-up).
   Server(Cores& cores, ServerOptions options, Handler handler);
   ~Server();
   std::uint16_t port() const;
@@ -80,6 +83,10 @@ class Server {
   // the deadline. Blocks. Call from outside the cores.
   void drain(std::chrono::milliseconds deadline);
   std::size_t connections() const;
+  // Reads tls_cert_file and tls_key_file again: new connections use what they hold now, open ones
+  // go on. On an error (invalid: the files cannot be used or do not belong together) everything
+  // stays as it was. Without TLS it does nothing. Thread-safe.
+  Result<void> reload_certificate();
 
  private:
   struct Impl;

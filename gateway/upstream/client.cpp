@@ -1,11 +1,13 @@
 #include "gateway/upstream/client.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "gateway/http/head_scanner.hpp"
 #include "gateway/upstream/connection.hpp"
+#include "gateway/upstream/request_head.hpp"
 #include "gateway/upstream/resolver.hpp"
 #include "gateway/upstream/response_parser.hpp"
 
@@ -26,38 +28,25 @@ Url require_url(const std::string& text) {
   return std::move(*url);
 }
 
-std::string authority(const Url& url, bool always_port) {
-  const bool v6 = url.host.find(':') != std::string::npos;
-  std::string text;
-  if (v6) text += '[';
-  text += url.host;
-  if (v6) text += ']';
-  const std::uint16_t standard = url.scheme == "https" ? 443 : 80;
-  if (always_port || url.port != standard) {
-    text += ':';
-    text += std::to_string(url.port);
+std::optional<Proxy> require_proxy(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  Result<Proxy> proxy = parse_proxy(text);
+  if (!proxy) throw std::runtime_error(proxy.error().message);
+  return std::move(*proxy);
+}
+
+UpstreamTarget connection_target(const UpstreamOptions& options, const Url& url,
+                                 const std::optional<Proxy>& proxy) {
+  const bool secure = url.scheme == "https";
+  UpstreamTarget target;
+  target.host = url.host;
+  target.peer = host_and_port(url.host, url.port, 0);
+  if (secure) target.tls = TlsPolicy::get(options.ca_file, options.verify_tls);
+  if (proxy) {
+    target.via = host_and_port(proxy->host, proxy->port, 0);
+    if (secure) target.tunnel_head = connect_head(url, *proxy);
   }
-  return text;
-}
-
-// Fields that this client writes itself.
-bool is_own(std::string_view name) {
-  return is_hop_by_hop(name) || equal_ignoring_case(name, "Host") ||
-         equal_ignoring_case(name, "Content-Length") || equal_ignoring_case(name, "Expect") ||
-         equal_ignoring_case(name, "Accept-Encoding");
-}
-
-bool is_token(std::string_view text) {
-  return !text.empty() && text.find_first_not_of(
-                              "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos;
-}
-
-bool has_control(std::string_view text) {
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) return true;
-  }
-  return false;
+  return target;
 }
 
 }  // namespace
@@ -76,24 +65,25 @@ struct UpstreamClient::Impl : std::enable_shared_from_this<UpstreamClient::Impl>
       : context(c),
         options(std::move(o)),
         url(require_url(options.base_url)),
-        host_field(authority(url, false)),
-        peer(authority(url, true)),
-        tls(url.scheme == "https" ? TlsPolicy::get(options.ca_file, options.verify_tls) : nullptr),
-        resolver(context, url.host, url.port),
+        proxy(require_proxy(options.proxy)),
+        head_target(request_target(url, proxy ? &*proxy : nullptr)),
+        target(connection_target(options, url, proxy)),
+        resolver(context, proxy ? proxy->host : url.host, proxy ? proxy->port : url.port),
         idle_deadline(context, [this] { drop_expired(); }) {}
 
-  Result<std::string> render(const UpstreamRequest& request) const;
-  Task<Result<void>> open(Lease& lease);
+  Task<Result<void>> open(Lease& lease, Clock::time_point end);
   std::unique_ptr<UpstreamConnection> take_idle();
   void keep(std::unique_ptr<UpstreamConnection> connection);
   void drop_expired();
+  // A timeout that is the whole call's says so.
+  Error named(Error error, Clock::time_point end) const;
 
   net::io_context& context;
   const UpstreamOptions options;
   const Url url;
-  const std::string host_field;
-  const std::string peer;
-  const std::shared_ptr<TlsPolicy> tls;
+  const std::optional<Proxy> proxy;
+  const RequestTarget head_target;
+  const UpstreamTarget target;  // connections refer to it
   Resolver resolver;
   Deadline idle_deadline;
   std::vector<Idle> idle;  // the one used last is last, and is used first
@@ -129,7 +119,8 @@ class UpstreamClient::Impl::Lease {
 
 class UpstreamClient::Impl::PooledResponse final : public UpstreamResponse {
  public:
-  explicit PooledResponse(std::shared_ptr<Impl> impl) : lease(std::move(impl)) {}
+  PooledResponse(std::shared_ptr<Impl> impl, Clock::time_point deadline)
+      : lease(std::move(impl)), deadline_(deadline) {}
 
   int status() const override { return parser_->status(); }
   const Headers& headers() const override { return headers_; }
@@ -144,37 +135,16 @@ class UpstreamClient::Impl::PooledResponse final : public UpstreamResponse {
   Task<Result<void>> read_head(bool no_body, milliseconds first_byte);
   Result<void> decode();
   void end();
+  // What a wait may take: the timeout, or what is left of the whole call.
+  milliseconds within(milliseconds timeout) const;
 
+  const Clock::time_point deadline_;
   Headers headers_;
   std::optional<ResponseParser> parser_;
   std::string piece_;
   std::optional<Error> error_;
   bool reusable_ = true;  // false: the peer answered without taking the whole request
 };
-
-Result<std::string> UpstreamClient::Impl::render(const UpstreamRequest& request) const {
-  if (!is_token(request.method)) return fail(ErrorCode::invalid, "the method is malformed");
-  if (has_control(request.path) || request.path.find(' ') != std::string::npos) {
-    return fail(ErrorCode::invalid, "the path has a byte that must be percent-encoded");
-  }
-  std::string head = request.method + " " + url.path + request.path;
-  if (url.path.empty() && request.path.empty()) head += '/';
-  head += " HTTP/1.1\r\nHost: " + host_field + "\r\n";
-  for (const Header& header : request.headers) {
-    if (is_own(header.name)) continue;
-    if (!is_token(header.name) || has_control(header.value)) {
-      return fail(ErrorCode::invalid, "header field \"" + header.name + "\" is malformed");
-    }
-    head += header.name + ": " + header.value + "\r\n";
-  }
-  // Answers are parsed, stored and replayed: compressed bytes would only have to be undone.
-  head += "Accept-Encoding: identity\r\n";
-  if (request.body || request.method == "POST") {
-    head += "Content-Length: " + std::to_string(request.body ? request.body->size() : 0) + "\r\n";
-  }
-  head += "\r\n";
-  return head;
-}
 
 std::unique_ptr<UpstreamConnection> UpstreamClient::Impl::take_idle() {
   while (!idle.empty()) {
@@ -203,13 +173,21 @@ void UpstreamClient::Impl::drop_expired() {
       std::chrono::ceil<milliseconds>(idle.front().since + options.idle_ttl - Clock::now()));
 }
 
+Error UpstreamClient::Impl::named(Error error, Clock::time_point end) const {
+  if (error.code == ErrorCode::timeout && Clock::now() >= end) {
+    error.message =
+        "the call to " + target.name() + " exceeded its time as a whole (total_timeout)";
+  }
+  return error;
+}
+
 // A new connection for the lease.
-Task<Result<void>> UpstreamClient::Impl::open(Lease& lease) {
-  const Clock::time_point deadline = Clock::now() + options.connect_timeout;
+Task<Result<void>> UpstreamClient::Impl::open(Lease& lease, Clock::time_point end) {
+  const Clock::time_point deadline = std::min(end, Clock::now() + options.connect_timeout);
   const Result<std::vector<tcp::endpoint>> endpoints = co_await resolver.resolve(deadline);
   if (!endpoints) co_return tl::make_unexpected(endpoints.error());
   lease.reused = false;
-  lease.connection = std::make_unique<UpstreamConnection>(context, tls, url.host, peer);
+  lease.connection = std::make_unique<UpstreamConnection>(context, target);
   const std::vector<tcp::endpoint>& addresses = *endpoints;
   const Result<void> connected = co_await lease.connection->connect(addresses, deadline);
   if (!connected) resolver.forget();
@@ -222,8 +200,8 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::str
   const UpstreamOptions& settings = lease.impl().options;
   const bool no_body = request.method == "HEAD";
   const std::string_view body = request.body ? std::string_view(*request.body) : "";
-  const Result<void> written =
-      co_await lease.connection->write(head, body, settings.between_bytes_timeout);
+  const milliseconds write_timeout = within(settings.between_bytes_timeout);
+  const Result<void> written = co_await lease.connection->write(head, body, write_timeout);
   if (!written && written.error().code == ErrorCode::timeout) co_return written;
   const milliseconds first_byte = written ? settings.first_byte_timeout : kEarlyResponse;
   const Result<void> answered = co_await read_head(no_body, first_byte);
@@ -235,6 +213,7 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::str
 Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
                                                                    milliseconds first_byte) {
   const UpstreamOptions& settings = lease.impl().options;
+  const Impl& impl = lease.impl();
   UpstreamConnection& connection = *lease.connection;
   milliseconds timeout = first_byte;
   for (int interim = 0; interim <= kMaxInterim; ++interim) {
@@ -253,7 +232,7 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
                                                 std::to_string(kMaxHead) + " bytes");
       }
       if (size != 0) break;
-      const Result<bool> more = co_await connection.read(timeout);
+      const Result<bool> more = co_await connection.read(within(timeout));
       if (!more) co_return tl::make_unexpected(more.error());
       if (!*more) {
         co_return fail(ErrorCode::closed, "the upstream closed before its response");
@@ -266,6 +245,10 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
     const Result<void> parsed = parser_->put_head(connection.unread().substr(0, size));
     connection.consume(size);
     if (!parsed) co_return parsed;
+    if (parser_->status() == 407 && impl.proxy && impl.target.tunnel_head.empty()) {
+      co_return fail(ErrorCode::unreachable,
+                     "proxy " + impl.target.via + " refused the request: HTTP 407");
+    }
     if (parser_->status() >= 200) co_return Result<void>();
     if (parser_->status() == 101) {
       co_return fail(ErrorCode::protocol, "the upstream switched protocols without being asked");
@@ -275,6 +258,12 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
   }
   co_return fail(ErrorCode::protocol, "the upstream sent more than " + std::to_string(kMaxInterim) +
                                           " interim responses");
+}
+
+milliseconds UpstreamClient::Impl::PooledResponse::within(milliseconds timeout) const {
+  if (deadline_ == Clock::time_point::max()) return timeout;
+  const auto left = std::chrono::ceil<milliseconds>(deadline_ - Clock::now());
+  return std::clamp(left, milliseconds(0), timeout);
 }
 
 // Decodes what has arrived into piece_.
@@ -310,7 +299,11 @@ Task<Result<std::string_view>> UpstreamClient::Impl::PooledResponse::read_some()
       break;
     }
     if (!piece_.empty() || parser_->done()) break;
-    const milliseconds timeout = lease.impl().options.between_bytes_timeout;
+    const milliseconds timeout = within(lease.impl().options.between_bytes_timeout);
+    if (timeout == milliseconds(0)) {  // bytes may still come, without a pause
+      error_ = Error{ErrorCode::timeout, {}};
+      break;
+    }
     const Result<bool> more = co_await lease.connection->read(timeout);
     if (!more) {
       error_ = more.error();
@@ -321,6 +314,7 @@ Task<Result<std::string_view>> UpstreamClient::Impl::PooledResponse::read_some()
   }
   if (error_) {
     lease.close();
+    error_ = lease.impl().named(std::move(*error_), deadline_);
     co_return tl::make_unexpected(*error_);
   }
   if (parser_->done()) end();
@@ -342,23 +336,30 @@ const UpstreamOptions& UpstreamClient::options() const {
 Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
     const UpstreamRequest& request) {
   const std::shared_ptr<Impl> impl = impl_;
-  const Result<std::string> head = impl->render(request);
+  const UpstreamOptions& settings = impl->options;
+  const Result<std::string> head = render_request_head(request, impl->head_target);
   if (!head) co_return tl::make_unexpected(head.error());
   const std::string& text = *head;
+  Clock::time_point deadline = Clock::time_point::max();
+  if (request.deadline) {
+    deadline = *request.deadline;
+  } else if (settings.total_timeout > milliseconds(0)) {
+    deadline = Clock::now() + settings.total_timeout;
+  }
   for (bool fresh = false;; fresh = true) {
-    if (impl->leased >= impl->options.max_connections) {
-      co_return fail(ErrorCode::overloaded, "upstream " + impl->peer + " has max_connections of " +
-                                                std::to_string(impl->options.max_connections) +
-                                                " in use");
+    if (impl->leased >= settings.max_connections) {
+      co_return fail(ErrorCode::overloaded,
+                     "upstream " + impl->target.peer + " has max_connections of " +
+                         std::to_string(settings.max_connections) + " in use");
     }
-    auto response = std::make_unique<Impl::PooledResponse>(impl);
+    auto response = std::make_unique<Impl::PooledResponse>(impl, deadline);
     Impl::Lease& lease = response->lease;
     if (!fresh) lease.connection = impl->take_idle();
     lease.reused = lease.connection != nullptr;
     const bool reused = lease.reused;
     if (!reused) {
-      const Result<void> opened = co_await impl->open(lease);
-      if (!opened) co_return tl::make_unexpected(opened.error());
+      const Result<void> opened = co_await impl->open(lease, deadline);
+      if (!opened) co_return tl::make_unexpected(impl->named(opened.error(), deadline));
     }
     const Result<void> answered = co_await response->exchange(text, request);
     if (answered) {
@@ -367,7 +368,7 @@ Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
     }
     // The peer closed an idle connection just as it was used again.
     const bool stale = reused && answered.error().code == ErrorCode::closed && !response->saw_bytes;
-    if (!stale) co_return tl::make_unexpected(answered.error());
+    if (!stale) co_return tl::make_unexpected(impl->named(answered.error(), deadline));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,21 +16,40 @@ struct Url {
   std::string scheme;  // http or https
   std::string host;    // without brackets
   std::uint16_t port = 0;
-  std::string path;  // without a trailing slash; may be empty
+  std::string path;               // without a trailing slash; may be empty
+  std::string authority() const;  // "host:port", without the scheme's own port; as Host fields have
 };
+// "host:port", brackets around IPv6; without the port when it is `standard` (0: always with).
+std::string host_and_port(const std::string& host, std::uint16_t port, std::uint16_t standard);
 // Errors: invalid (other schemes, user info, query, fragment).
 Result<Url> parse_url(std::string_view text);
 
+// A forward proxy. Towards an https upstream it is asked for a tunnel (CONNECT), towards an http
+// one it gets the request in absolute form.
+struct Proxy {
+  std::string host;  // without brackets
+  std::uint16_t port = 0;
+  std::string authorization;  // secret; value of Proxy-Authorization, empty: none
+};
+// "http://[user:password@]host[:port]", user and password percent-encoded where they must be.
+// Errors: invalid; the message never has the user info.
+Result<Proxy> parse_proxy(std::string_view text);
+
 struct UpstreamOptions {
   std::string base_url;
+  std::string proxy;    // secret when it has user info; empty: none. See parse_proxy()
   std::string ca_file;  // empty: the system's
   bool verify_tls = true;
   std::size_t max_idle_connections = 64;  // per core
-  std::size_t max_connections = 512;      // per core; beyond: overloaded
+  // Per core; beyond: overloaded. A guard for the process's descriptors, without a queue: callers
+  // that should wait do so before, in Admission, which counts over all cores.
+  std::size_t max_connections = 512;
   std::chrono::milliseconds idle_ttl{30000};
-  std::chrono::milliseconds connect_timeout{5000};  // resolve + connect + TLS handshake
+  // Resolve + connect (+ the proxy's tunnel) + TLS handshake.
+  std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds first_byte_timeout{300000};
   std::chrono::milliseconds between_bytes_timeout{120000};
+  std::chrono::milliseconds total_timeout{0};  // of a request without a deadline; 0: none
   std::size_t max_response_bytes = 64u << 20;
 };
 
@@ -38,6 +58,9 @@ struct UpstreamRequest {
   std::string path;  // appended to the base URL's path
   Headers headers;   // end-to-end fields; Host, framing and hop-by-hop ones are the client's own
   std::shared_ptr<const std::string> body;
+  // The whole call, including the response's body, ends by then. Unset: after total_timeout, from
+  // send(). Set it to let several attempts share one limit.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
 // A response whose head has arrived. The connection returns to the pool when the body was read to

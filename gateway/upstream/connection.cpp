@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+
+#include "gateway/http/head_scanner.hpp"
 
 namespace fixpoint {
 namespace {
@@ -17,6 +20,19 @@ constexpr std::size_t kRead = 32 * 1024;
 // The rest of a head or chunk line that is not complete yet, and one read.
 constexpr std::size_t kMaxBuffer = 128 * 1024 + kRead;
 
+// A proxy's answer to CONNECT, and the 1xx responses before it.
+constexpr std::size_t kMaxTunnelHead = 16 * 1024;
+constexpr int kMaxInterim = 16;
+
+// Of a response's head; 0: not a status line.
+int status_of(std::string_view head) {
+  if (!head.starts_with("HTTP/1.") || head.size() < 13 || head[8] != ' ') return 0;
+  int status = 0;
+  const auto parsed = std::from_chars(head.data() + 9, head.data() + 12, status);
+  const bool three = parsed.ptr == head.data() + 12 && (head[12] == ' ' || head[12] == '\r');
+  return three && status >= 100 ? status : 0;
+}
+
 milliseconds until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   return std::max(left, milliseconds(0));
@@ -24,11 +40,12 @@ milliseconds until(Clock::time_point deadline) {
 
 }  // namespace
 
-UpstreamConnection::UpstreamConnection(net::io_context& context, std::shared_ptr<TlsPolicy> tls,
-                                       std::string host, std::string peer)
-    : policy_(std::move(tls)),
-      host_(std::move(host)),
-      peer_(std::move(peer)),
+std::string UpstreamTarget::name() const {
+  return via.empty() ? peer : peer + " (through proxy " + via + ")";
+}
+
+UpstreamConnection::UpstreamConnection(net::io_context& context, const UpstreamTarget& target)
+    : target_(target),
       socket_(context.get_executor()),
       deadline_(context,
                 [this] {
@@ -48,8 +65,9 @@ void UpstreamConnection::arm(milliseconds timeout) {
 }
 
 tl::unexpected<Error> UpstreamConnection::failure(const char* what, const error_code& ec) const {
-  if (timed_out_) return fail(ErrorCode::timeout, std::string(what) + " " + peer_ + " timed out");
-  return fail(ErrorCode::closed, std::string(what) + " " + peer_ + " failed: " + ec.message());
+  const std::string who = std::string(what) + " " + target_.name();
+  if (timed_out_) return fail(ErrorCode::timeout, who + " timed out");
+  return fail(ErrorCode::closed, who + " failed: " + ec.message());
 }
 
 Task<Result<void>> UpstreamConnection::connect(const std::vector<tcp::endpoint>& endpoints,
@@ -64,20 +82,58 @@ Task<Result<void>> UpstreamConnection::connect(const std::vector<tcp::endpoint>&
   deadline_.cancel();
   if (ec) {
     if (timed_out_) co_return failure("connecting to", ec);
-    co_return fail(ErrorCode::unreachable, "cannot connect to " + peer_ + ": " + ec.message());
+    const std::string where = target_.via.empty() ? target_.peer : "proxy " + target_.via;
+    co_return fail(ErrorCode::unreachable, "cannot connect to " + where + ": " + ec.message());
   }
   error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);
   // A model may think for minutes; this keeps middle boxes from forgetting the connection.
   socket_.set_option(net::socket_base::keep_alive(true), ignored);
-  if (!policy_) co_return Result<void>();
+  if (!target_.tunnel_head.empty()) {
+    const Result<void> tunnel = co_await open_tunnel(deadline);
+    if (!tunnel) co_return tunnel;
+  }
+  if (!target_.tls) co_return Result<void>();
   const Result<void> secured = co_await handshake(deadline);
   co_return secured;
 }
 
+// Everything after the proxy's answer comes from the upstream, which says nothing before TLS.
+Task<Result<void>> UpstreamConnection::open_tunnel(Clock::time_point deadline) {
+  const std::string who = "proxy " + target_.via;
+  const std::string_view no_body;
+  const Result<void> asked = co_await write(target_.tunnel_head, no_body, until(deadline));
+  if (!asked) co_return asked;
+  for (int answers = 0; answers <= kMaxInterim; ++answers) {
+    HeadScanner scanner;
+    std::size_t size = 0;
+    while (size == 0) {
+      const Result<std::size_t> scanned = scanner.scan(unread());
+      if (!scanned || unread().size() > kMaxTunnelHead) {
+        co_return fail(ErrorCode::protocol, who + " answered with what is not valid HTTP");
+      }
+      size = *scanned;
+      if (size != 0) break;
+      const Result<bool> more = co_await read(until(deadline));
+      if (!more) co_return tl::make_unexpected(more.error());
+      if (!*more) co_return fail(ErrorCode::closed, who + " closed instead of opening a tunnel");
+    }
+    const int status = status_of(unread().substr(0, size));
+    consume(size);
+    if (status / 100 == 1) continue;
+    if (status / 100 == 2 && unread().empty()) co_return Result<void>();
+    if (status / 100 == 2 || status == 0) {
+      co_return fail(ErrorCode::protocol, who + " answered with what is not valid HTTP");
+    }
+    co_return fail(ErrorCode::unreachable, who + " refused a tunnel to " + target_.peer +
+                                               ": HTTP " + std::to_string(status));
+  }
+  co_return fail(ErrorCode::protocol, who + " sent too many interim responses");
+}
+
 Task<Result<void>> UpstreamConnection::handshake(Clock::time_point deadline) {
-  tls_.emplace(socket_, policy_->context());
-  const Result<void> prepared = policy_->prepare(*tls_, host_, peer_);
+  tls_.emplace(socket_, target_.tls->context());
+  const Result<void> prepared = target_.tls->prepare(*tls_, target_.host, target_.peer);
   if (!prepared) co_return prepared;
   arm(until(deadline));
   error_code ec;
@@ -88,7 +144,7 @@ Task<Result<void>> UpstreamConnection::handshake(Clock::time_point deadline) {
   const long verified = SSL_get_verify_result(tls_->native_handle());
   const std::string why =
       verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ec.message();
-  co_return fail(ErrorCode::unreachable, "TLS to " + peer_ + " failed: " + why);
+  co_return fail(ErrorCode::unreachable, "TLS to " + target_.name() + " failed: " + why);
 }
 
 Task<Result<void>> UpstreamConnection::write(std::string_view head, std::string_view body,

@@ -15,18 +15,29 @@
 
 namespace fixpoint {
 
+// Where connections of one upstream lead.
+struct UpstreamTarget {
+  std::string host;         // verified by TLS
+  std::string peer;         // "host:port" of the upstream: names TLS sessions
+  std::string via;          // "host:port" of a proxy, which is connected to instead; or empty
+  std::string tunnel_head;  // secret; asks the proxy for a tunnel; empty: none is needed
+  std::shared_ptr<TlsPolicy> tls;  // null: plain
+
+  std::string name() const;  // for messages: the peer and the proxy
+};
+
 // Used by one coroutine at a time, on its core. After an error it can only be destroyed.
 class UpstreamConnection {
  public:
-  // `tls` null: plain. `host` is verified; `peer` ("host:port") names it in messages.
-  UpstreamConnection(net::io_context& context, std::shared_ptr<TlsPolicy> tls, std::string host,
-                     std::string peer);
+  // `target` must outlive the connection.
+  UpstreamConnection(net::io_context& context, const UpstreamTarget& target);
   ~UpstreamConnection();
   UpstreamConnection(const UpstreamConnection&) = delete;
   UpstreamConnection& operator=(const UpstreamConnection&) = delete;
 
-  // Tries the addresses in order; each gets an equal share of the time that is left. Errors:
-  // unreachable, timeout.
+  // Tries the addresses (of the proxy, where there is one) in order; each gets an equal share of
+  // the time that is left. Then the tunnel, then TLS. Errors: unreachable, timeout, closed,
+  // protocol.
   Task<Result<void>> connect(const std::vector<tcp::endpoint>& endpoints,
                              Clock::time_point deadline);
   // The timeout starts again with each piece that the peer takes. Errors: timeout, closed.
@@ -45,13 +56,12 @@ class UpstreamConnection {
   bool resumed() const;  // the TLS session was resumed
 
  private:
+  Task<Result<void>> open_tunnel(Clock::time_point deadline);
   Task<Result<void>> handshake(Clock::time_point deadline);
   tl::unexpected<Error> failure(const char* what, const error_code& ec) const;
   void arm(std::chrono::milliseconds timeout);
 
-  std::shared_ptr<TlsPolicy> policy_;
-  const std::string host_;
-  const std::string peer_;
+  const UpstreamTarget& target_;
   Socket socket_;
   std::optional<TlsStream> tls_;
   Deadline deadline_;

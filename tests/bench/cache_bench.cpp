@@ -1,6 +1,7 @@
 // The cost of a key, of a hit and a miss, and of what goes to disk. Run by hand.
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -57,16 +58,17 @@ BENCHMARK(prompt_key_of_tokens)->Arg(256)->Arg(8192);
 
 constexpr int kEntries = 100'000;
 
-Entry entry_of(int number, std::size_t body_bytes) {
-  std::string material = "material of " + std::to_string(number) + std::string(600, 'm');
-  std::string hex = sha256_hex(material);
-  return {.key = {KeyKind::body, std::move(hex), std::move(material)},
-          .endpoint = "chat.completions",
-          .model = "gpt-4o-mini-2024-07-18",
-          .provider = "openai",
-          .generation = "gen-0123456789abcdef01234567",
-          .created_ms = 1'700'000'000'000 + number,
-          .body = std::make_shared<const std::string>(body_bytes, 'x')};
+EntryPtr entry_of(int number, std::size_t body_bytes) {
+  auto entry = std::make_shared<Entry>();
+  entry->key.material = "material of " + std::to_string(number) + std::string(600, 'm');
+  entry->key.hex = sha256_hex(entry->key.material);
+  entry->endpoint = "chat.completions";
+  entry->model = "gpt-4o-mini-2024-07-18";
+  entry->provider = "openai";
+  entry->generation = "gen-0123456789abcdef01234567";
+  entry->created_ms = 1'700'000'000'000 + number;
+  entry->body = std::make_shared<const std::string>(body_bytes, 'x');
+  return entry;
 }
 
 std::unique_ptr<Store> open_store(const Folder& folder) {
@@ -76,31 +78,46 @@ std::unique_ptr<Store> open_store(const Folder& folder) {
   return std::move(open_sqlite_store(options).value());
 }
 
-// Random keys of 100,000 entries on disk, in the page cache.
+std::unique_ptr<Store> open_memory(const Folder&) {
+  return make_memory_store(std::uint64_t{1} << 30, std::chrono::minutes(10));
+}
+
+std::unique_ptr<Store> open_tiered(const Folder& folder) {
+  return make_tiered_store(open_memory(folder), open_store(folder));
+}
+
+using Open = std::unique_ptr<Store> (*)(const Folder&);
+
+// Random keys of 100,000 entries, in memory or in the page cache.
+template <Open open>
 void store_get(benchmark::State& state) {
   static const Folder folder;
   static Store* store = nullptr;
   static std::vector<CacheKey> keys;
   if (state.thread_index() == 0 && store == nullptr) {
-    static const std::unique_ptr<Store> opened = open_store(folder);
+    static const std::unique_ptr<Store> opened = open(folder);
     for (int i = 0; i < kEntries; ++i) {
-      Entry entry = entry_of(i, 1024);
-      if (i % 10 == 0) keys.push_back(entry.key);
-      opened->put(std::move(entry));
+      const EntryPtr entry = entry_of(i, 1024);
+      if (i % 10 == 0) keys.push_back(entry->key);
+      opened->put(entry);
     }
     opened->flush();
     store = opened.get();
   }
   std::mt19937 random(static_cast<unsigned>(state.thread_index()));
   const bool hit = state.range(0) != 0;
-  const CacheKey missing = entry_of(-1, 0).key;
+  const CacheKey missing = entry_of(-1, 0)->key;
   for (auto _ : state) {
-    const auto entry = store->get(hit ? keys[random() % keys.size()] : missing);
-    if (!entry || entry->has_value() != hit) state.SkipWithError("wrong answer");
+    bool right = false;
+    store->get(hit ? keys[random() % keys.size()] : missing,
+               [&](const Store::Found& found) { right = found && (*found != nullptr) == hit; });
+    if (!right) state.SkipWithError("wrong answer");
   }
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(store_get)->ArgName("hit")->Arg(1)->Arg(0)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(store_get<open_store>)->ArgName("hit")->Arg(1)->Arg(0)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(store_get<open_memory>)->ArgName("hit")->Arg(1)->Arg(0)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(store_get<open_tiered>)->ArgName("hit")->Arg(1)->Arg(0)->ThreadRange(1, 2)->UseRealTime();
 
 // Includes the wait until all is on disk.
 void store_put(benchmark::State& state) {
@@ -110,10 +127,10 @@ void store_put(benchmark::State& state) {
   int number = 0;
   for (auto _ : state) {
     state.PauseTiming();
-    std::vector<Entry> entries;
+    std::vector<EntryPtr> entries;
     for (int i = 0; i < 5000; ++i) entries.push_back(entry_of(number++, body_bytes));
     state.ResumeTiming();
-    for (Entry& entry : entries) store->put(std::move(entry));
+    for (EntryPtr& entry : entries) store->put(std::move(entry));
     store->flush();
   }
   if (store->failed_writes() > 0) state.SkipWithError("writes failed");
@@ -122,13 +139,15 @@ void store_put(benchmark::State& state) {
 BENCHMARK(store_put)->Arg(1024)->Arg(8192)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // What put() costs the thread that calls it.
+template <Open open>
 void store_put_call(benchmark::State& state) {
   const Folder folder;
-  const std::unique_ptr<Store> store = open_store(folder);
-  const Entry entry = entry_of(0, 1024);
+  const std::unique_ptr<Store> store = open(folder);
+  const EntryPtr entry = entry_of(0, 1024);
   for (auto _ : state) store->put(entry);
 }
-BENCHMARK(store_put_call)->Iterations(20'000)->UseRealTime();
+BENCHMARK(store_put_call<open_store>)->Iterations(20'000)->UseRealTime();
+BENCHMARK(store_put_call<open_memory>)->Iterations(20'000)->UseRealTime();
 
 void store_stats(benchmark::State& state) {
   const Folder folder;

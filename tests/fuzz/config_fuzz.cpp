@@ -26,9 +26,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (config->data_dir.empty() || config->cache.path.empty()) std::abort();
   if (!fixpoint::parse_listen(config->server.listen)) std::abort();
   for (const fixpoint::RouteConfig& route : config->routes) {
-    if (route.upstream.empty() == route.local.empty()) std::abort();
+    const int ways =
+        int{!route.upstream.empty()} + int{!route.weights.empty()} + int{!route.local.empty()};
+    if (ways != 1) std::abort();
+    for (const fixpoint::NamedValue& weight : route.weights) {
+      if (config->find_upstream(weight.name) == nullptr) std::abort();
+    }
+    for (const std::string& name : route.fallbacks) {
+      if (config->find_upstream(name) == nullptr) std::abort();
+    }
     if (!route.upstream.empty() && config->find_upstream(route.upstream) == nullptr) std::abort();
     if (!route.local.empty() && config->find_model(route.local) == nullptr) std::abort();
   }
+  if (!fixpoint::reload_problems(*config, *config).empty()) std::abort();
   return 0;
 }

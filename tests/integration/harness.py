@@ -80,13 +80,15 @@ class MockUpstream(Process):
 
 
 class Gateway(Process):
-    def __init__(self, config, data_dir=None, env=None, wait_ready=True):
+    def __init__(self, config, data_dir=None, env=None, wait_ready=True, arguments=()):
         self.own_dir = tempfile.mkdtemp(prefix="fixpoint-test-")
         self.data_dir = data_dir or self.own_dir
         self.config_file = pathlib.Path(self.own_dir) / "config.yaml"
         config = {"server": {"listen": "127.0.0.1:0"}, "data_dir": str(self.data_dir), **config}
+        # One failing call is what most tests are about; those of retries and breakers say so.
+        config["upstreams"] = [{"retries": 0, "breaker_failures": 0, **one} for one in config.get("upstreams", [])]
         self.config_file.write_text(json.dumps(config))  # JSON is YAML
-        super().__init__([program("fixpoint"), "serve", "--config", str(self.config_file)],
+        super().__init__([program("fixpoint"), "serve", "--config", str(self.config_file), *arguments],
                          r"listening on \S+ \(port (\d+)\)", env)
         if wait_ready:
             self.wait_ready()

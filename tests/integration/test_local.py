@@ -45,11 +45,12 @@ class Local(GatewayTest):
     def config(cls):
         cls.model = tiny_model(cls.folder)
         return {"models": [{"name": "tiny", "path": cls.model, "threads": 2}],
-                "upstreams": [{"name": "mock", "base_url": cls.mock.url}],
+                "upstreams": [{"name": "mock", "base_url": cls.mock.url,
+                               "model_names": {"gpt-*": "mock", "plain": "mock"}}],
                 "routes": [{"model": "tiny", "local": "tiny", "cache": "off"},
                            {"model": "tiny-cached", "local": "tiny"},
-                           {"model": "gpt-*", "upstream": "mock", "upstream_model": "mock", "repro_model": "tiny"},
-                           {"model": "plain", "upstream": "mock", "upstream_model": "mock"}]}
+                           {"model": "gpt-*", "upstream": "mock", "repro_model": "tiny"},
+                           {"model": "plain", "upstream": "mock"}]}
 
     def ask(self, text="Hello there", model="tiny", headers=None, **fields):
         fields.setdefault("max_tokens", 12)

@@ -2,300 +2,146 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <ctime>
+
+#include "tests/support/mock_api.hpp"
 
 namespace fixpoint::test {
 namespace {
 
 using nlohmann::json;
-using std::chrono::milliseconds;
 
-constexpr std::int64_t kCreated = 1700000000;
-
-// The behaviour that a model's name asks for: "mock-<word>" or "mock-<word>-<a>-<b>".
-struct Behaviour {
-  std::string word;
-  std::size_t a = 0;
-  std::size_t b = 0;
+struct Path {
+  std::string_view end;
+  MockApi api;
+  MockAnswer (*answer)(const MockCall&);
 };
+// The first that fits: ".../chat/completions" ends with "/completions" too.
+constexpr std::array<Path, 6> kPaths = {{
+    {"/chat/completions", MockApi::openai, mock_chat},
+    {"/completions", MockApi::openai, mock_completions},
+    {"/responses", MockApi::openai, mock_responses},
+    {"/embeddings", MockApi::openai, mock_embeddings},
+    {"/messages", MockApi::anthropic, mock_messages},
+    {"/messages/count_tokens", MockApi::anthropic, mock_count_tokens},
+}};
 
-std::size_t number(std::string_view text) {
-  std::size_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+const Path* path_of(std::string_view path) {
+  for (const Path& known : kPaths) {
+    if (path.ends_with(known.end)) return &known;
+  }
+  return nullptr;
 }
 
-std::optional<Behaviour> behaviour_of(std::string_view model) {
-  if (model == "mock") return Behaviour{};
-  if (!model.starts_with("mock-")) return std::nullopt;
-  std::vector<std::string_view> parts;
-  for (std::string_view rest = model.substr(5); !rest.empty();) {
-    const std::size_t dash = std::min(rest.find('-'), rest.size());
-    parts.push_back(rest.substr(0, dash));
-    rest.remove_prefix(std::min(dash + 1, rest.size()));
-  }
-  if (parts.empty()) return std::nullopt;
-  Behaviour result{std::string(parts[0])};
-  if (parts.size() > 1) result.a = number(parts[1]);
-  if (parts.size() > 2) result.b = number(parts[2]);
-  return result;
+std::string header(const MockRequest& request, const char* name) {
+  const auto found = request.headers.find(name);
+  return found == request.headers.end() ? std::string() : found->second;
 }
 
-MockAnswer error(int status, const std::string& message, const char* code) {
-  MockAnswer answer;
-  answer.status = status;
-  const json body = {{"error",
-                      {{"message", message},
-                       {"type", status == 429  ? "rate_limit_error"
-                                : status < 500 ? "invalid_request_error"
-                                               : "server_error"},
-                       {"param", nullptr},
-                       {"code", code}}}};
-  answer.pieces = {body.dump()};
-  if (status == 429) answer.headers.emplace_back("retry-after", "1");
-  return answer;
+// Keys with one of these words in them are refused: 401 and 429.
+int refusal_of(const MockRequest& request) {
+  const std::string key = header(request, "authorization") + header(request, "x-api-key");
+  if (key.find("invalid") != std::string::npos) return 401;
+  if (key.find("limited") != std::string::npos) return 429;
+  return 0;
 }
 
-// Content in "tokens": a word with the space before it.
-std::vector<std::string> tokens_of(const std::string& content) {
-  std::vector<std::string> tokens;
-  std::size_t start = 0;
-  while (start < content.size()) {
-    std::size_t end = content.find(' ', start + 1);
-    if (end == std::string::npos) end = content.size();
-    tokens.push_back(content.substr(start, end - start));
-    start = end;
-  }
-  return tokens;
+std::string http_date(std::time_t when) {
+  std::tm parts{};
+  ::gmtime_r(&when, &parts);
+  std::array<char, 40> text;
+  std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  return text.data();
 }
 
-double logprob_of(const std::string& token, std::size_t rank) {
-  return -0.001 * static_cast<double>(1 + mock_hash(token) % 500) -
-         0.75 * static_cast<double>(rank);
+void add_retry_headers(const MockBehaviour& how, int status, MockAnswer& answer) {
+  if (how.has("retryafter")) {
+    answer.headers.emplace_back("retry-after", std::to_string(how.number("retryafter")));
+  } else if (how.has("retryafterms")) {
+    answer.headers.emplace_back("retry-after-ms", std::to_string(how.number("retryafterms")));
+  } else if (how.has("retrydate")) {
+    const auto when = std::time(nullptr) + static_cast<std::time_t>(how.number("retrydate"));
+    answer.headers.emplace_back("retry-after", http_date(when));
+  } else if (status == 429) {
+    answer.headers.emplace_back("retry-after", "1");
+  }
+  if (how.has("shouldretry")) {
+    answer.headers.emplace_back("x-should-retry", how.number("shouldretry") ? "true" : "false");
+  }
 }
 
-json bytes_of(const std::string& text) {
-  json bytes = json::array();
-  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return bytes;
+// What SDKs and dashboards read, unrenamed.
+void add_usual_headers(MockApi api, const MockCall& call, MockAnswer& answer) {
+  if (api == MockApi::anthropic) {
+    answer.headers.emplace_back("request-id", "req_mock_" + call.number());
+    answer.headers.emplace_back("anthropic-ratelimit-requests-remaining", "99");
+  } else {
+    answer.headers.emplace_back("x-request-id", "req_mock_" + call.number());
+    answer.headers.emplace_back("openai-processing-ms", "1");
+    answer.headers.emplace_back("openai-version", "2020-10-01");
+    answer.headers.emplace_back("x-ratelimit-remaining-requests", "99");
+  }
 }
 
-json chat_logprobs(const std::vector<std::string>& tokens, int top) {
-  json content = json::array();
-  for (const std::string& token : tokens) {
-    json alternatives = json::array();
-    for (int rank = 0; rank < top; ++rank) {
-      const std::string text = rank == 0 ? token : token + "~" + std::to_string(rank);
-      alternatives.push_back({{"token", text},
-                              {"logprob", logprob_of(token, static_cast<std::size_t>(rank))},
-                              {"bytes", bytes_of(text)}});
-    }
-    content.push_back({{"token", token},
-                       {"logprob", logprob_of(token, 0)},
-                       {"bytes", bytes_of(token)},
-                       {"top_logprobs", alternatives}});
+MockAnswer generate(const Path& path, const MockRequest& request, std::uint64_t call,
+                    std::uint64_t attempt) {
+  json body = json::parse(request.body, nullptr, false);
+  if (!body.is_object()) {
+    return mock_error(path.api, 400, "the body is not a JSON object", "invalid_json");
   }
-  return {{"content", content}, {"refusal", nullptr}};
-}
-
-json text_logprobs(const std::vector<std::string>& tokens, int top) {
-  json result = {{"tokens", json::array()},
-                 {"token_logprobs", json::array()},
-                 {"top_logprobs", json::array()},
-                 {"text_offset", json::array()}};
-  std::size_t offset = 0;
-  for (const std::string& token : tokens) {
-    json alternatives = json::object();
-    for (int rank = 0; rank < top; ++rank) {
-      alternatives[rank == 0 ? token : token + "~" + std::to_string(rank)] =
-          logprob_of(token, static_cast<std::size_t>(rank));
-    }
-    result["tokens"].push_back(token);
-    result["token_logprobs"].push_back(logprob_of(token, 0));
-    result["top_logprobs"].push_back(alternatives);
-    result["text_offset"].push_back(offset);
-    offset += token.size();
+  const json named = body.value("model", json());
+  const std::string model = named.is_string() ? named.get<std::string>() : std::string();
+  const auto how = MockBehaviour::of(model);
+  if (!how) {
+    return mock_error(path.api, 404, "the model \"" + model + "\" does not exist",
+                      "model_not_found");
   }
-  return result;
-}
-
-// One generation, in the terms that both endpoints and both modes share.
-struct Generation {
-  bool chat = true;
-  std::string model;
-  std::string id;
-  std::string finish = "stop";
-  std::vector<std::string> tokens;
-  int top_logprobs = -1;  // -1: none asked for
-  std::string tool;       // the tool to call instead of content
-  std::string arguments;
-  std::size_t choices = 1;
-  std::size_t prompt_bytes = 0;
-
-  json usage() const {
-    const std::size_t prompt = prompt_bytes / 4;
-    const std::size_t completion = tokens.size() * choices;
-    return {{"prompt_tokens", prompt},
-            {"completion_tokens", completion},
-            {"total_tokens", prompt + completion}};
+  int status = static_cast<int>(how->number("error"));
+  if (how->has("retry") && attempt <= how->number("retry", 0, 1)) {
+    status = static_cast<int>(how->number("retry", 1, 503));
   }
-  json frame(bool chunk) const {
-    return {{"id", id},
-            {"object", !chat   ? "text_completion"
-                       : chunk ? "chat.completion.chunk"
-                               : "chat.completion"},
-            {"created", kCreated},
-            {"model", model},
-            {"system_fingerprint", "fp_mock"}};
+  if (const int refused = refusal_of(request); refused != 0) status = refused;
+  if (status != 0) {
+    MockAnswer answer =
+        mock_error(path.api, status, "mock error " + std::to_string(status), "mock_error");
+    add_retry_headers(*how, status, answer);
+    return answer;
   }
-  json logprobs(const std::vector<std::string>& part) const {
-    if (top_logprobs < 0) return nullptr;
-    return chat ? chat_logprobs(part, top_logprobs) : text_logprobs(part, top_logprobs);
-  }
-  json tool_calls(bool chunk) const {
-    json call = {{"id", "call_" + id},
-                 {"type", "function"},
-                 {"function", {{"name", tool}, {"arguments", arguments}}}};
-    if (chunk) call["index"] = 0;
-    return json::array({call});
-  }
-};
-
-std::string plain_body(const Generation& g) {
-  std::string content;
-  for (const std::string& token : g.tokens) content += token;
-  json body = g.frame(false);
-  body["choices"] = json::array();
-  for (std::size_t i = 0; i < g.choices; ++i) {
-    json choice = {{"index", i}, {"finish_reason", g.finish}, {"logprobs", g.logprobs(g.tokens)}};
-    if (!g.chat) {
-      choice["text"] = content;
-    } else if (!g.tool.empty()) {
-      choice["message"] = {
-          {"role", "assistant"}, {"content", nullptr}, {"tool_calls", g.tool_calls(false)}};
-    } else {
-      choice["message"] = {{"role", "assistant"}, {"content", content}, {"refusal", nullptr}};
-    }
-    body["choices"].push_back(choice);
-  }
-  body["usage"] = g.usage();
-  return body.dump();
-}
-
-// The data of each event, without [DONE].
-std::vector<std::string> stream_events(const Generation& g, bool include_usage) {
-  std::vector<std::string> events;
-  const auto add = [&](std::size_t index, json delta, json finish, json logprobs) {
-    json chunk = g.frame(true);
-    json choice = {{"index", index}, {"finish_reason", finish}, {"logprobs", logprobs}};
-    choice.update(delta);
-    chunk["choices"] = json::array({choice});
-    if (include_usage) chunk["usage"] = nullptr;
-    events.push_back(chunk.dump());
-  };
-  for (std::size_t i = 0; i < g.choices; ++i) {
-    if (g.chat) {
-      add(i, {{"delta", {{"role", "assistant"}, {"content", ""}}}}, nullptr, nullptr);
-    }
-    if (!g.tool.empty()) {
-      add(i, {{"delta", {{"tool_calls", g.tool_calls(true)}}}}, nullptr, nullptr);
-    } else {
-      for (const std::string& token : g.tokens) {
-        const json logprobs = g.logprobs({token});
-        if (g.chat) {
-          add(i, {{"delta", {{"content", token}}}}, nullptr, logprobs);
-        } else {
-          add(i, {{"text", token}}, nullptr, logprobs);
-        }
-      }
-    }
-    if (g.chat) {
-      add(i, {{"delta", json::object()}}, g.finish, nullptr);
-    } else {
-      add(i, {{"text", ""}}, g.finish, nullptr);
-    }
-  }
-  if (include_usage) {
-    json chunk = g.frame(true);
-    chunk["choices"] = json::array();
-    chunk["usage"] = g.usage();
-    events.push_back(chunk.dump());
-  }
-  return events;
-}
-
-std::string content_of(const Behaviour& how, const std::string& body, std::uint64_t call) {
-  std::array<char, 17> hash;
-  std::snprintf(hash.data(), hash.size(), "%016llx",
-                static_cast<unsigned long long>(mock_hash(body)));
-  std::string content =
-      "mock answer body=" + std::string(hash.data()) + " call=" + std::to_string(call);
-  if (how.word == "stream") {
-    for (std::size_t i = tokens_of(content).size(); i < how.a; ++i) {
-      content += " w" + std::to_string(i);
-    }
-  }
-  if (how.word == "big") content += " " + std::string(how.a, 'x');
-  return content;
-}
-
-MockAnswer generate(bool chat, const std::string& body, std::uint64_t call) {
-  const json request = json::parse(body, nullptr, false);
-  if (!request.is_object()) return error(400, "the body is not a JSON object", "invalid_json");
-  const std::string model = request.value("model", "");
-  const std::optional<Behaviour> found = behaviour_of(model);
-  if (!found) return error(404, "the model \"" + model + "\" does not exist", "model_not_found");
-  const Behaviour& how = *found;
-  if (how.word == "error") {
-    const int status = static_cast<int>(how.a);
-    return error(status, "mock error " + std::to_string(status), "mock_error");
-  }
-  MockAnswer answer;
-  if (how.word == "garbage") {
+  if (how->has("garbage")) {
+    MockAnswer answer;
     answer.pieces = {"<html>this is not JSON</html>"};
     return answer;
   }
-  Generation g;
-  g.chat = chat;
-  g.model = model;
-  g.id = (chat ? "chatcmpl-mock-" : "cmpl-mock-") + std::to_string(call);
-  g.tokens = tokens_of(content_of(how, body, call));
-  g.prompt_bytes = body.size();
-  g.choices = request.value("n", std::size_t{1});
-  if (how.word == "length") g.finish = "length";
-  if (how.word == "filter") g.finish = "content_filter";
-  if (chat && request.value("logprobs", false)) g.top_logprobs = request.value("top_logprobs", 0);
-  if (!chat && request.contains("logprobs") && request["logprobs"].is_number_integer()) {
-    g.top_logprobs = request["logprobs"].get<int>();
+  MockCall parsed{request, std::move(body), *how, model, call};
+  for (const char* word : {"cut", "end", "resetat"}) {  // the number would change the lengths
+    if (how->has(word)) parsed.model = std::string("mock-") + word;
   }
-  if (chat && request.contains("tools") && request["tools"].is_array() &&
-      !request["tools"].empty()) {
-    g.tool = request["tools"][0].value("/function/name"_json_pointer, std::string("tool"));
-    g.arguments = json({{"echo", content_of(how, body, call)}}).dump();
-    g.finish = "tool_calls";
+  MockAnswer answer;
+  try {
+    answer = path.answer(parsed);
+  } catch (const json::exception& error) {  // a member of another type than the API's
+    return mock_error(path.api, 400, error.what(), "invalid_type");
   }
-  if (how.word == "slow") answer.delay = milliseconds(2000);
-  if (how.word == "delay") answer.delay = milliseconds(how.a);
-  if (how.word == "cut") answer.cut = how.a;
-  answer.reset = how.word == "reset";
-  answer.split = how.word == "split";
-  answer.headers.emplace_back("x-request-id", "req_" + g.id);
-  answer.headers.emplace_back("openai-processing-ms", "1");
-  if (!request.value("stream", false)) {
-    answer.pieces = {plain_body(g)};
-    return answer;
+  if (answer.status == 200) add_usual_headers(path.api, parsed, answer);
+  return answer;
+}
+
+MockAnswer models(bool anthropic) {
+  json model = {{"id", "mock"}, {"object", "model"}, {"created", kMockCreated}};
+  json list = {{"object", "list"}};
+  if (anthropic) {
+    model = {{"id", "mock"},
+             {"type", "model"},
+             {"display_name", "Mock"},
+             {"created_at", "2023-11-14T22:13:20Z"}};
+    list = {{"has_more", false}, {"first_id", "mock"}, {"last_id", "mock"}};
+  } else {
+    model["owned_by"] = "mock";
   }
-  if (how.word == "stream") answer.between = milliseconds(how.b);
-  const json options = request.value("stream_options", json::object());
-  std::vector<std::string> events =
-      stream_events(g, options.is_object() && options.value("include_usage", false));
-  if (how.word != "nodone") events.emplace_back("[DONE]");
-  const std::string end = how.word == "crlf" ? "\r\n" : "\n";
-  answer.streamed = true;
-  answer.content_type = "text/event-stream";
-  for (std::string& event : events) answer.pieces.push_back("data: " + event + end + end);
+  list["data"] = json::array({model});
+  MockAnswer answer;
+  answer.pieces = {list.dump()};
   return answer;
 }
 
@@ -317,14 +163,21 @@ std::string mock_model(std::string_view body) {
   return std::string(body.substr(open + 1, close - open - 1));
 }
 
-bool mock_fast_answer(std::string_view path, std::string_view body, std::uint64_t call,
-                      std::string& response) {
-  if (!path.ends_with("/chat/completions")) return false;
+bool mock_generates(std::string_view path) {
+  return path_of(path) != nullptr;
+}
+
+bool mock_fast_answer(const MockRequest& request, std::uint64_t call, std::string& response) {
+  const std::string_view body = request.body;
+  if (!request.path.ends_with("/chat/completions") || request.method != "POST") return false;
   // Anything beyond model and messages goes the long way.
-  for (const char* word : {"\"stream\"", "\"n\"", "logprobs", "\"tools\""}) {
+  for (const char* word : {"\"n\"", "logprobs", "\"tools\"", "\"response_format\""}) {
     if (body.find(word) != std::string_view::npos) return false;
   }
-  if (mock_model(body) != "mock") return false;
+  const std::size_t stream = body.find("\"stream\":");
+  if (stream != std::string_view::npos && !body.substr(stream + 9).starts_with("false"))
+    return false;
+  if (mock_model(body) != "mock" || refusal_of(request) != 0) return false;
   std::array<char, 1024> text;
   const int size = std::snprintf(
       text.data(), text.size(),
@@ -343,23 +196,15 @@ bool mock_fast_answer(std::string_view path, std::string_view body, std::uint64_
   return true;
 }
 
-MockAnswer mock_answer(std::string_view method, std::string_view path, const std::string& body,
-                       std::uint64_t call) {
-  if (path.ends_with("/chat/completions") || path.ends_with("/completions")) {
-    if (method != "POST") return error(405, "only POST is allowed", "method_not_allowed");
-    return generate(path.ends_with("/chat/completions"), body, call);
+MockAnswer mock_answer(const MockRequest& request, std::uint64_t call, std::uint64_t attempt) {
+  if (const Path* path = path_of(request.path)) {
+    if (request.method == "POST") return generate(*path, request, call, attempt);
+    return mock_error(path->api, 405, "only POST is allowed", "method_not_allowed");
   }
-  if (path.ends_with("/models") && method == "GET") {
-    MockAnswer answer;
-    answer.pieces = {json({{"object", "list"},
-                           {"data", json::array({{{"id", "mock"},
-                                                  {"object", "model"},
-                                                  {"created", kCreated},
-                                                  {"owned_by", "mock"}}})}})
-                         .dump()};
-    return answer;
-  }
-  return error(404, "there is no such path", "not_found");
+  const bool anthropic = !header(request, "anthropic-version").empty();
+  if (request.path.ends_with("/models") && request.method == "GET") return models(anthropic);
+  return mock_error(anthropic ? MockApi::anthropic : MockApi::openai, 404, "there is no such path",
+                    "not_found");
 }
 
 }  // namespace fixpoint::test

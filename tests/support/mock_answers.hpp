@@ -1,4 +1,5 @@
-// What the mock upstream answers: a pure function of the request and of the number of the call.
+// What the mock upstream answers: a pure function of the request, the number of the call and how
+// often this request came before. The behaviours are listed in mock_upstream.hpp.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "tests/support/mock_request.hpp"
 
 namespace fixpoint::test {
 
@@ -19,7 +22,10 @@ struct MockAnswer {
   std::vector<std::string> pieces;       // of the body
   std::chrono::milliseconds delay{0};    // before the head
   std::chrono::milliseconds between{0};  // between pieces
-  std::optional<std::size_t> cut;        // the connection ends after so many bytes of the body
+  std::chrono::milliseconds hold{0};     // after the last piece, before the end of the body
+  std::optional<std::size_t> cut;        // the body ends after so many bytes, and
+  bool whole = false;                    //   with a proper end of the body (else: none)
+  bool reset_cut = false;                //   or the connection is reset
   bool reset = false;                    // the connection is reset instead of an answer
   bool split = false;                    // one byte of the body per write
 };
@@ -27,15 +33,16 @@ struct MockAnswer {
 // The "model" member, found without parsing the rest; empty when there is none.
 std::string mock_model(std::string_view body);
 
-// `path` without query. `call` is the number of the generation, from 1; both it and a hash of the
-// body stand in the content, so that a test can tell a new generation from a stored one.
-MockAnswer mock_answer(std::string_view method, std::string_view path, const std::string& body,
-                       std::uint64_t call);
+// Whether this path asks for a generation, an embedding or a count of tokens.
+bool mock_generates(std::string_view path);
+
+// `call` is the number of the call, from 1; both it and a hash of the body stand in the content, so
+// that a test can tell a new generation from a stored one. `attempt` counts equal requests, from 1.
+MockAnswer mock_answer(const MockRequest& request, std::uint64_t call, std::uint64_t attempt);
 
 // The whole response to a plain request for the model "mock", rendered ahead but for the hash and
-// the call: fast enough to keep a gateway busy. Null when the request asks for anything more.
-bool mock_fast_answer(std::string_view path, std::string_view body, std::uint64_t call,
-                      std::string& response);
+// the call: fast enough to keep a gateway busy. False when the request asks for anything more.
+bool mock_fast_answer(const MockRequest& request, std::uint64_t call, std::string& response);
 
 std::uint64_t mock_hash(std::string_view body);  // FNV-1a
 

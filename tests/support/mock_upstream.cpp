@@ -10,8 +10,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unordered_set>
@@ -19,6 +17,7 @@
 
 #include "gateway/http/asio.hpp"
 #include "tests/support/mock_answers.hpp"
+#include "tests/support/mock_counters.hpp"
 #include "tests/support/mock_request.hpp"
 
 namespace fixpoint::test {
@@ -57,12 +56,13 @@ struct MockUpstream::Impl : std::enable_shared_from_this<MockUpstream::Impl> {
   Task<bool> read_request(Stream& stream, Core& core, std::string& buffer, MockRequest& request);
   template <class Stream>
   Task<bool> answer(Stream& stream, const MockRequest& request);
+  MockAnswer control(const MockRequest& request);
+  void close_idle();
   template <class Stream>
   Task<bool> send(Stream& stream, const MockAnswer& answer);
   template <class Stream>
   Task<bool> write(Stream& stream, const std::string& bytes);
   Task<bool> wait(Socket& socket, milliseconds time);
-  std::uint64_t count(const MockRequest& request);
 
   const MockUpstreamOptions options;
   std::vector<std::unique_ptr<Core>> cores;
@@ -70,15 +70,7 @@ struct MockUpstream::Impl : std::enable_shared_from_this<MockUpstream::Impl> {
   std::unique_ptr<Acceptor> acceptor;
   std::uint16_t port = 0;
 
-  std::atomic<std::uint64_t> calls{0};  // never reset: the number in the answers
-  std::atomic<std::uint64_t> connections{0};
-  std::atomic<std::uint64_t> aborted{0};
-  std::atomic<std::uint64_t> resumed{0};
-  mutable std::mutex mutex;  // the rest
-  std::uint64_t requests = 0;
-  std::map<std::string, std::uint64_t> by_model;
-  std::map<std::string, std::string> last_headers;
-  std::string last_body;
+  MockCounters counters;
 };
 
 MockUpstream::Impl::Impl(MockUpstreamOptions o) : options(std::move(o)) {
@@ -105,7 +97,7 @@ Task<void> MockUpstream::Impl::accept_loop() {
     error_code ec;
     Socket socket = co_await acceptor->async_accept(executor, net::redirect_error(use_task, ec));
     if (ec) co_return;
-    ++connections;
+    ++counters.connections;
     socket.set_option(tcp::no_delay(true), ec);
     if (tls) {
       auto stream = std::make_shared<TlsSocket>(std::move(socket), *tls);
@@ -122,7 +114,7 @@ Task<void> MockUpstream::Impl::serve_tls(std::shared_ptr<TlsSocket> stream, Core
   co_await stream->async_handshake(net::ssl::stream_base::server,
                                    net::redirect_error(use_task, ec));
   if (ec) co_return;
-  if (SSL_session_reused(stream->native_handle()) == 1) ++resumed;
+  if (SSL_session_reused(stream->native_handle()) == 1) ++counters.resumed;
   co_await serve(stream, core);
 }
 
@@ -174,36 +166,35 @@ Task<bool> MockUpstream::Impl::read_request(Stream& stream, Core& core, std::str
   co_return true;
 }
 
-std::uint64_t MockUpstream::Impl::count(const MockRequest& request) {
-  const std::lock_guard lock(mutex);
-  if (request.path.ends_with("/completions")) {
-    ++requests;
-    ++by_model[mock_model(request.body)];
-  }
-  last_headers = request.headers;
-  last_body = request.body;
-  return ++calls;
-}
-
 template <class Stream>
 Task<bool> MockUpstream::Impl::answer(Stream& stream, const MockRequest& request) {
-  if (request.path == "/mock/stats" || request.path == "/mock/reset") {
-    if (request.path == "/mock/reset") MockUpstream::reset_counters(*this);
-    MockAnswer stats;
-    stats.pieces.push_back(MockUpstream::render_stats(*this));
-    const bool sent = co_await send(stream, stats);
+  if (request.path.starts_with("/mock/")) {
+    const MockAnswer report = control(request);
+    const bool sent = co_await send(stream, report);
     co_return sent;
   }
-  const std::uint64_t call = count(request);
+  const MockTurn turn = counters.count(request);
   std::string fast;
-  if (mock_fast_answer(request.path, request.body, call, fast)) {
+  if (mock_fast_answer(request, turn.call, fast)) {
     const bool sent = co_await write(stream, fast);
     co_return sent;
   }
-  const MockAnswer slow = mock_answer(request.method, request.path, request.body, call);
+  const MockAnswer slow = mock_answer(request, turn.call, turn.attempt);
   const bool sent = co_await send(stream, slow);
-  if (!sent && !slow.cut && !slow.reset) ++aborted;
+  if (!sent && !slow.cut && !slow.reset) ++counters.aborted;
   co_return sent;
+}
+
+MockAnswer MockUpstream::Impl::control(const MockRequest& request) {
+  MockAnswer report;
+  if (request.path == "/mock/reset") {
+    const auto wish = nlohmann::json::parse(request.body, nullptr, false);
+    counters.reset(wish.is_object() ? wish.value("record", std::size_t{0}) : 0);
+  }
+  if (request.path == "/mock/close_idle") close_idle();
+  report.pieces.push_back(request.path == "/mock/requests" ? counters.recorded()
+                                                           : counters.stats());
+  return report;
 }
 
 // False: the connection must end.
@@ -244,15 +235,34 @@ Task<bool> MockUpstream::Impl::send(Stream& stream, const MockAnswer& answer) {
       out.clear();
     }
     left -= left == std::string::npos ? 0 : kept.size();
-    if (left == 0) {
-      if (!out.empty()) co_await write(stream, out);
-      co_return false;
-    }
+    if (left == 0) break;
   }
+  if (left == 0 && !answer.whole) {
+    if (!out.empty()) co_await write(stream, out);
+    if (answer.reset_cut) {
+      lowest(stream).set_option(net::socket_base::linger(true, 0), ec);
+      lowest(stream).close(ec);
+    }
+    co_return false;
+  }
+  const bool waiting = co_await wait(lowest(stream), answer.hold);
+  if (!waiting) co_return false;
   if (answer.streamed) out += "0\r\n\r\n";
   if (out.empty()) co_return true;
   const bool sent = co_await write(stream, out);
   co_return sent;
+}
+
+void MockUpstream::Impl::close_idle() {
+  for (auto& core : cores) {
+    Impl::Core* c = core.get();
+    net::post(c->context, [c] {
+      for (Socket* socket : c->idle) {
+        error_code ec;
+        socket->shutdown(tcp::socket::shutdown_both, ec);
+      }
+    });
+  }
 }
 
 template <class Stream>
@@ -275,27 +285,6 @@ Task<bool> MockUpstream::Impl::wait(Socket& socket, milliseconds time) {
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) co_return false;
   }
   co_return true;
-}
-
-void MockUpstream::reset_counters(Impl& impl) {
-  impl.connections = impl.aborted = impl.resumed = 0;
-  const std::lock_guard lock(impl.mutex);
-  impl.requests = 0;
-  impl.by_model.clear();
-  impl.last_headers.clear();
-  impl.last_body.clear();
-}
-
-std::string MockUpstream::render_stats(const Impl& impl) {
-  const std::lock_guard lock(impl.mutex);
-  const nlohmann::json stats = {{"requests", impl.requests},
-                                {"by_model", impl.by_model},
-                                {"connections", impl.connections.load()},
-                                {"aborted", impl.aborted.load()},
-                                {"tls_resumed", impl.resumed.load()},
-                                {"last_headers", impl.last_headers},
-                                {"last_body", impl.last_body}};
-  return stats.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 MockUpstream::MockUpstream(MockUpstreamOptions options)
@@ -323,43 +312,29 @@ std::string MockUpstream::base_url() const {
 }
 
 std::string MockUpstream::stats() const {
-  return render_stats(*impl_);
+  return impl_->counters.stats();
 }
-
 std::uint64_t MockUpstream::requests() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->requests;
+  return impl_->counters.requests();
 }
-
 std::uint64_t MockUpstream::requests(const std::string& model) const {
-  const std::lock_guard lock(impl_->mutex);
-  const auto found = impl_->by_model.find(model);
-  return found == impl_->by_model.end() ? 0 : found->second;
+  return impl_->counters.requests(model);
 }
-
 std::uint64_t MockUpstream::connections() const {
-  return impl_->connections;
+  return impl_->counters.connections;
 }
 std::uint64_t MockUpstream::aborted() const {
-  return impl_->aborted;
+  return impl_->counters.aborted;
 }
 std::uint64_t MockUpstream::tls_resumed() const {
-  return impl_->resumed;
+  return impl_->counters.resumed;
 }
 void MockUpstream::reset() {
-  reset_counters(*impl_);
+  impl_->counters.reset(0);
 }
 
 void MockUpstream::close_idle() {
-  for (auto& core : impl_->cores) {
-    Impl::Core* c = core.get();
-    net::post(c->context, [c] {
-      for (Socket* socket : c->idle) {
-        error_code ec;
-        socket->shutdown(tcp::socket::shutdown_both, ec);
-      }
-    });
-  }
+  impl_->close_idle();
 }
 
 }  // namespace fixpoint::test

@@ -1,14 +1,25 @@
-// An OpenAI-compatible upstream with scripted behaviour, for tests and benchmarks.
+// An upstream of both APIs with scripted behaviour, for tests and benchmarks.
 //
-// POST .../chat/completions and .../completions; the model's name chooses what happens:
-//   mock                 at once             mock-error-<status>  an error (429 with retry-after)
-//   mock-slow            after 2 s           mock-cut-<bytes>     cut after so many bytes of the
-//   body mock-delay-<ms>      after that time     mock-reset           the connection is reset
-//   mock-stream-<n>-<ms> n tokens, ms apart  mock-garbage         200 with a body that is no JSON
-//   mock-big-<bytes>     a long content      mock-nodone          a stream without [DONE]
-//   mock-crlf            CRLF event ends     mock-length          finish_reason length
-//   mock-split           a byte per write    mock-filter          finish_reason content_filter
-// GET .../models; GET /mock/stats; POST /mock/reset.
+// POST .../chat/completions, .../completions, .../responses, .../embeddings, .../messages,
+// .../messages/count_tokens; GET .../models. Tools are called when there are some and no result of
+// one waits; schemas are satisfied; log-probabilities, thinking and echo come when asked. The
+// model's name, "mock" and words, chooses what else happens; words go together, "mock-crlf-split":
+//   slow, delay-<ms>       an answer after 2 s, ms  error-<status>       an error of the API's
+//   shape stream-<n>-<ms>        n tokens, ms apart       retry-<n>-<status>   it, n times per body
+//   big-<bytes>, utf8      long, non-ASCII content  retryafter-<s>, retryafterms-<ms>,
+//   fixed                  always one content        retrydate-<s>        with an error
+//   tools-<n>, reasoning   n calls; reasoning       shouldretry-<0|1>    with an error
+//   fp-<text>              system_fingerprint       cut-<bytes>          of the body, then closed
+//   obfuscation            random member per delta  resetat-<bytes>      of the body, then reset
+//   length, filter         why it ended             end-<bytes>          of the body, well framed
+//   nofinish, nodone       no reason, no end mark   reset, garbage       no answer, no JSON
+//   crlf, cr, bom, nospace, multiline               errorevent-<n>       after n events
+//                          ways to write events       [-done]            and then the end mark
+//   blank, emptydata       events without content   failed               Responses: status failed
+//   split                  a byte per write         ping-<ms>, idle-<ms> pings, a late end of body
+// A key with "invalid" in it is refused with 401, one with "limited" with 429.
+// GET /mock/stats; POST /mock/reset {"record": n}; GET /mock/requests: the last n, whole; POST
+// /mock/close_idle.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +41,9 @@ class MockUpstream {
   ~MockUpstream();  // stops and joins
   std::uint16_t port() const;
   std::string base_url() const;  // "http://127.0.0.1:port/v1"; https and localhost with TLS
-  // {"requests": generations asked for, "by_model": {...}, "connections": accepted, "aborted":
-  // answers whose client left, "tls_resumed": n, "last_headers": {...}, "last_body": "..."}
+  // {"requests": generations asked for, "by_model": {...}, "by_path": {...}, "connections":
+  // accepted, "aborted": answers whose client left, "tls_resumed": n, "last_headers": {...},
+  // "last_body": "..."}
   std::string stats() const;
   std::uint64_t requests() const;
   std::uint64_t requests(const std::string& model) const;
@@ -44,8 +56,6 @@ class MockUpstream {
 
  private:
   struct Impl;
-  static void reset_counters(Impl& impl);
-  static std::string render_stats(const Impl& impl);
   std::shared_ptr<Impl> impl_;
 };
 

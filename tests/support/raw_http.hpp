@@ -29,8 +29,9 @@ class RawClient {
 
   // False: the peer closed or reset the connection, or took nothing for ten seconds.
   bool send(std::string_view bytes);
-  void finish_sending();  // FIN
-  void reset();           // RST; the client is unusable afterwards
+  int descriptor() const { return fd_; }  // stays the client's
+  void finish_sending();                  // FIN
+  void reset();                           // RST; the client is unusable afterwards
   // One response. Never throws: what is missing shows in the reply.
   RawReply read_reply(bool to_head = false,
                       std::chrono::milliseconds timeout = std::chrono::seconds(10));

@@ -51,6 +51,29 @@ bool ScriptedPeer::client_left() {
   }
 }
 
+void ScriptedPeer::tunnel_to(std::uint16_t port) {
+  const int other = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  bool open = ::connect(other, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+              ::send(other, buffer_.data(), buffer_.size(), MSG_NOSIGNAL) >= 0;
+  buffer_.clear();
+  while (open) {
+    std::array<pollfd, 2> wait = {pollfd{fd_, POLLIN, 0}, pollfd{other, POLLIN, 0}};
+    if (::poll(wait.data(), wait.size(), 10'000) <= 0) break;
+    for (std::size_t from = 0; open && from < 2; ++from) {
+      if (wait[from].revents == 0) continue;
+      std::array<char, 16384> bytes;
+      const ssize_t n = ::recv(wait[from].fd, bytes.data(), bytes.size(), 0);
+      const auto size = static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+      open = n > 0 && ::send(wait[1 - from].fd, bytes.data(), size, MSG_NOSIGNAL) == n;
+    }
+  }
+  ::close(other);
+}
+
 void ScriptedPeer::reset() {
   const linger hard{1, 0};
   ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);

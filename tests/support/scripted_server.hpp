@@ -18,7 +18,9 @@ class ScriptedPeer {
   std::string read_request();
   bool send(std::string_view bytes);
   bool client_left();  // waits up to five seconds for FIN or RST
-  void reset();        // RST when the script returns; otherwise FIN
+  // Passes bytes on between the client and 127.0.0.1:port, both ways, until one of them ends.
+  void tunnel_to(std::uint16_t port);
+  void reset();  // RST when the script returns; otherwise FIN
 
  private:
   int fd_;

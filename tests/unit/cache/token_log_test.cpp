@@ -5,7 +5,6 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <random>
 #include <string>
@@ -13,8 +12,7 @@
 #include <tuple>
 
 #include "cache/base/digest.hpp"
-#include "cache/store.hpp"
-#include "tests/unit/cache/temporary_folder.hpp"
+#include "tests/unit/cache/token_log_support.hpp"
 
 namespace fixpoint::test {
 namespace {
@@ -22,61 +20,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-LoggedToken token_of(std::uint32_t choice, std::uint32_t position, std::optional<float> margin) {
-  LoggedToken token;
-  token.choice = choice;
-  token.position = position;
-  token.bytes = "t";
-  token.logprob = -0.1f;
-  token.margin = margin;
-  return token;
-}
-
-std::string id_of(int number) {
-  std::string digits = std::to_string(number);
-  return "gen-" + std::string(24 - digits.size(), '0') + digits;
-}
-
-GenerationRecord record_of(int number, std::int64_t created_ms, std::vector<LoggedToken> tokens) {
-  GenerationRecord record;
-  record.id = id_of(number);
-  record.created_ms = created_ms;
-  record.model = "m" + std::to_string(number);
-  record.logprobs_status = "captured";
-  record.tokens = std::move(tokens);
-  return record;
-}
-
-void expect_equal(const LoggedToken& actual, const LoggedToken& expected) {
-  EXPECT_EQ(actual.choice, expected.choice);
-  EXPECT_EQ(actual.position, expected.position);
-  EXPECT_EQ(actual.id, expected.id);
-  EXPECT_EQ(actual.bytes, expected.bytes);
-  EXPECT_TRUE(actual.logprob == expected.logprob ||
-              (std::isnan(actual.logprob) && std::isnan(expected.logprob)));
-  EXPECT_EQ(actual.margin, expected.margin);
-  ASSERT_EQ(actual.top.size(), expected.top.size());
-  for (std::size_t i = 0; i < actual.top.size(); ++i) {
-    EXPECT_EQ(actual.top[i].id, expected.top[i].id);
-    EXPECT_EQ(actual.top[i].bytes, expected.top[i].bytes);
-    EXPECT_EQ(actual.top[i].logprob, expected.top[i].logprob);
-  }
-}
-
-class TokenLogTest : public ::testing::Test {
+class TokenLogTest : public TokenLogFixture {
  protected:
-  TokenLogTest() {
-    options_.path = folder_.file("log.db");
-    log_ = open(options_);
-  }
-
-  static std::unique_ptr<TokenLog> open(const TokenLogOptions& options) {
-    Result<std::unique_ptr<TokenLog>> log = TokenLog::open(options);
-    if (!log) throw std::runtime_error(log.error().message);
-    return std::move(*log);
-  }
-
-  void append(GenerationRecord record) { log_->append(std::move(record)); }
+  TokenLogTest() { log_ = open(options_); }
 
   // (generation's model, choice, position) of each.
   std::vector<std::tuple<std::string, std::uint32_t, std::uint32_t>> margins(
@@ -90,10 +36,6 @@ class TokenLogTest : public ::testing::Test {
     }
     return places;
   }
-
-  TemporaryFolder folder_;
-  TokenLogOptions options_;
-  std::unique_ptr<TokenLog> log_;
 };
 
 TEST_F(TokenLogTest, KeepsEveryField) {
@@ -115,6 +57,10 @@ TEST_F(TokenLogTest, KeepsEveryField) {
   record.queue_ms = 0.25;
   record.first_token_ms = 1.5;
   record.total_ms = 99.75;
+  record.tenant = "key-1";
+  record.cached_tokens = 7;
+  record.cost_microdollars = 1234;
+  record.attempts = 2;
   record.logprobs_status = "captured";
   LoggedToken first = token_of(0, 0, 0.1f);  // a float that no short decimal is
   first.id = 42;
@@ -152,6 +98,10 @@ TEST_F(TokenLogTest, KeepsEveryField) {
     EXPECT_EQ(found->first_token_ms, record.first_token_ms);
     EXPECT_EQ(found->total_ms, record.total_ms);
     EXPECT_EQ(found->logprobs_status, record.logprobs_status);
+    EXPECT_EQ(found->tenant, record.tenant);
+    EXPECT_EQ(found->cached_tokens, record.cached_tokens);
+    EXPECT_EQ(found->cost_microdollars, record.cost_microdollars);
+    EXPECT_EQ(found->attempts, record.attempts);
     ASSERT_EQ(found->tokens.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) expect_equal(found->tokens[i], record.tokens[i]);
   }
@@ -284,35 +234,40 @@ TEST_F(TokenLogTest, ATakenIdLosesNoOtherGeneration) {
   EXPECT_EQ(log_->show(id_of(1))->created_ms, 100);
 }
 
-// A generation is there with all of its tokens or not at all.
-TEST_F(TokenLogTest, AGenerationThatFailsLeavesNothing) {
-  append(record_of(1, 100, {token_of(0, 0, 0.5f), token_of(0, 0, 0.25f)}));  // one place twice
-  append(record_of(2, 200, {token_of(0, 0, 0.5f)}));
+TEST_F(TokenLogTest, CostIsUnknownUnlessItIsSet) {
+  append(record_of(1, 100, {}));
   log_->flush();
-  EXPECT_EQ(log_->failed_writes(), 1u);
-  EXPECT_EQ(log_->show(id_of(1)).error().code, ErrorCode::not_found);
-  EXPECT_EQ(log_->show(id_of(2))->tokens.size(), 1u);
-  EXPECT_EQ(margins({}).size(), 1u);
+  EXPECT_EQ(log_->show(id_of(1))->cost_microdollars, std::nullopt);
 }
 
-TEST_F(TokenLogTest, QueueAndFileHaveLimits) {
+TEST_F(TokenLogTest, TheQueueHasALimit) {
   log_.reset();
   options_.max_queue_bytes = 1 << 20;
-  options_.max_file_bytes = 1 << 20;
   log_ = open(options_);
   GenerationRecord large = record_of(1, 100, {token_of(0, 0, 0.5f)});
   large.tokens[0].bytes = std::string(2 << 20, 'x');
   append(large);
-  EXPECT_EQ(log_->failed_writes(), 1u);  // beyond the queue
-  for (int i = 2; i < 12; ++i) {
-    GenerationRecord record = record_of(i, 100, {token_of(0, 0, 0.5f)});
-    record.tokens[0].bytes = std::string(300'000, 'x');
+  EXPECT_EQ(log_->failed_writes(), 1u);
+  append(record_of(2, 100, {token_of(0, 0, 0.5f)}));
+  log_->flush();
+  EXPECT_EQ(log_->counters().written, 1u);
+}
+
+// A generation is there with all of its tokens or not at all, also when the file has no room for
+// the tokens. The file may grow to 4 MiB + 1 MiB here before anything is dropped.
+TEST_F(TokenLogTest, AGenerationThatFailsLeavesNothing) {
+  log_.reset();
+  options_.max_bytes = 1 << 20;
+  log_ = open(options_);
+  for (const int bytes : {300'000, 8'000'000, 200'000}) {
+    GenerationRecord record = record_of(bytes, bytes, {token_of(0, 0, 0.5f)});
+    record.tokens[0].bytes = std::string(static_cast<std::size_t>(bytes), 'x');
     append(record);
     log_->flush();
   }
-  EXPECT_GE(log_->failed_writes(), 6u);  // beyond the file
-  EXPECT_LT(log_->failed_writes(), 11u);
-  EXPECT_EQ(log_->tail(100)->size(), 11u - log_->failed_writes());
+  EXPECT_EQ(log_->failed_writes(), 1u);
+  EXPECT_EQ(log_->show(id_of(8'000'000)).error().code, ErrorCode::not_found);
+  EXPECT_EQ(log_->show(id_of(200'000))->tokens.size(), 1u);
 }
 
 TEST_F(TokenLogTest, ReadersBesideTheWriter) {
@@ -327,29 +282,35 @@ TEST_F(TokenLogTest, ReadersBesideTheWriter) {
   EXPECT_EQ(TokenLog::open(options_).error().code, ErrorCode::io);  // a second writer
 }
 
-TEST_F(TokenLogTest, IsNotTheResponseCache) {
-  SqliteStoreOptions options;
-  options.path = folder_.file("cache.db");
-  ASSERT_TRUE(open_sqlite_store(options));
-  options_.path = options.path;
+TEST_F(TokenLogTest, AnotherKindOfFileIsRefused) {
+  options_.path = folder_.file("cache.db");
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(options_.path.c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database, "PRAGMA application_id=1; CREATE TABLE t(x)", nullptr, nullptr,
+                         nullptr),
+            SQLITE_OK);
+  sqlite3_close(database);
   const Error error = TokenLog::open(options_).error();
   EXPECT_EQ(error.code, ErrorCode::invalid);
   EXPECT_THAT(error.message, HasSubstr("not a fixpoint token log"));
 }
 
-TEST_F(TokenLogTest, DamagedAlternativesAreCorrupt) {
+TEST_F(TokenLogTest, DamagedTokensAreCorrupt) {
   GenerationRecord record = record_of(1, 100, {token_of(0, 0, 0.5f)});
   record.tokens[0].top = {{1, "abc", -1.0f}};
   append(record);
   log_.reset();
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(options_.path.c_str(), &database), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(database, "UPDATE tokens SET top = x'0102'", nullptr, nullptr, nullptr),
+  EXPECT_EQ(sqlite3_exec(database, "UPDATE tokens SET packed = x'10'", nullptr, nullptr, nullptr),
             SQLITE_OK);
   sqlite3_close(database);
   log_ = open(options_);
   EXPECT_EQ(log_->show(id_of(1)).error().code, ErrorCode::corrupt);
   EXPECT_EQ(log_->thin_margins({}).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(log_->margin_report({}).error().code, ErrorCode::corrupt);
+  EXPECT_EQ(log_->for_each({}, true, [](const GenerationRecord&) { return true; }).error().code,
+            ErrorCode::corrupt);
   EXPECT_TRUE(log_->tail(1));
 }
 

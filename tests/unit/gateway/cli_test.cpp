@@ -39,9 +39,8 @@ class Cli : public testing::Test {
                                if (name == "HOME") return home_.path().string();
                                return std::nullopt;
                              },
-                             [this](const Config& config, const std::string& file) {
-                               served_ = config;
-                               served_file_ = file;
+                             [this](const ServeArguments& asked) {
+                               served_ = asked;
                                return kExitOk;
                              },
                              false};
@@ -71,13 +70,14 @@ class Cli : public testing::Test {
     const CacheKey key = *body_key(input);
     Entry entry;
     entry.key = key;
+    entry.tenant = "team";
     entry.endpoint = "chat.completions";
     entry.model = "m";
     entry.provider = "up";
     entry.generation = "gen-1";
     entry.created_ms = 1'700'000'000'000;
     entry.body = std::make_shared<const std::string>(R"({"id":123456789012345678901234567890})");
-    (*store)->put(entry);
+    (*store)->put(std::make_shared<const Entry>(std::move(entry)));
     (*store)->flush();
     return key;
   }
@@ -111,8 +111,7 @@ class Cli : public testing::Test {
   }
 
   const test::TempDir home_;
-  std::optional<Config> served_;
-  std::string served_file_;
+  std::optional<ServeArguments> served_;
 };
 
 TEST_F(Cli, VersionIsTheProjects) {
@@ -173,12 +172,29 @@ TEST_F(Cli, ServeGetsTheConfiguration) {
   const std::string file = write("c.yaml", "server: {threads: 2}\n");
   EXPECT_EQ(run({"serve", "--config", file, "--listen", "127.0.0.1:9"}).code, kExitOk);
   ASSERT_TRUE(served_);
-  EXPECT_EQ(served_->server.threads, 2u);
-  EXPECT_EQ(served_->server.listen, "127.0.0.1:9");
-  EXPECT_EQ(served_file_, file);
+  EXPECT_EQ(served_->config.server.threads, 2u);
+  EXPECT_EQ(served_->config.server.listen, "127.0.0.1:9");
+  EXPECT_EQ(served_->file, file);
+  // The same file is loaded again in the same way.
+  const auto again = load_config(served_->file, served_->options);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(reload_problems(served_->config, *again), std::vector<std::string>());
   served_.reset();
-  EXPECT_EQ(run({"serve", "--config", file, "--listen", "0.0.0.0:9"}).code, kExitUsage);
+  EXPECT_EQ(run({"serve", "--config", file, "--listen", "example:9"}).code, kExitUsage);
   EXPECT_FALSE(served_);
+}
+
+TEST_F(Cli, ServeRecordsOrReplays) {
+  const std::string file =
+      write("c.yaml", "upstreams: [{name: u, base_url: 'http://h', api_key: '${NO_SUCH_KEY}'}]\n");
+  EXPECT_EQ(run({"serve", "--config", file, "--record", "/r"}).code, kExitUsage);
+  EXPECT_EQ(run({"serve", "--config", file, "--replay", "/r"}).code, kExitOk);
+  ASSERT_TRUE(served_);
+  EXPECT_EQ(served_->replay_dir, "/r");
+  EXPECT_EQ(served_->record_dir, std::nullopt);
+  EXPECT_EQ(run({"serve", "--record", "/r"}).code, kExitOk);
+  EXPECT_EQ(served_->record_dir, "/r");
+  EXPECT_EQ(run({"serve", "--record", "/r", "--replay", "/s"}).code, kExitUsage);
 }
 
 TEST_F(Cli, CheckConfigReportsErrorsAndNotes) {
@@ -258,6 +274,47 @@ TEST_F(Cli, ModelInspectShowsAnyGguf) {
   EXPECT_EQ(machine["tensors"][0]["bytes"], 16);
 }
 
+TEST_F(Cli, CacheExportsAndImports) {
+  EXPECT_EQ(run({"cache", "export"}).code, kExitNotFound);
+  const CacheKey key = fill_cache();
+  const Ran exported = run({"cache", "export"});
+  EXPECT_EQ(exported.code, kExitOk);
+  EXPECT_EQ(exported.err, "exported 1 entry\n");
+  const json line = json::parse(exported.out);
+  EXPECT_EQ(line["key"], key.name());
+  EXPECT_EQ(line["material"]["request"]["model"], "m");
+  EXPECT_EQ(run({"cache", "export", "--model", "m", "--tenant", "team"}).out, exported.out);
+  EXPECT_EQ(run({"cache", "export", "--tenant", "other"}).out, "");
+  EXPECT_EQ(run({"cache", "export", "--older-than", "5000w"}).out, "");
+  EXPECT_EQ(run({"cache", "export", "--older-than", "x"}).code, kExitUsage);
+
+  // Into a data folder that is not there yet.
+  const std::string file = write("answers.jsonl", exported.out + "\n");
+  const std::string other = home_.file("other/data");
+  EXPECT_EQ(run({"cache", "import", file, "--data-dir", other}).out, "imported 1 entry\n");
+  EXPECT_EQ(run({"cache", "export", "--data-dir", other}).out, exported.out);
+  EXPECT_EQ(run({"cache", "get", key.name(), "--data-dir", other}).out,
+            "{\"id\":123456789012345678901234567890}\n");
+
+  // Damaged lines are refused by number; the others are taken.
+  std::string damaged = exported.out;
+  damaged.replace(damaged.find("1234567890"), 1, "9");
+  const std::string mixed = write("mixed.jsonl", "{}\n" + damaged + exported.out);
+  const Ran ran = run({"cache", "import", mixed, "--data-dir", home_.file("third")});
+  EXPECT_EQ(ran.code, kExitFailed);
+  EXPECT_EQ(ran.out, "imported 1 entry\n");
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("mixed.jsonl:1: 'format'"),
+                             HasSubstr("mixed.jsonl:2: 'sha256'"), HasSubstr("2 entries refused")));
+  EXPECT_EQ(run({"cache", "import", home_.file("none.jsonl")}).code, kExitNotFound);
+
+  SqliteStoreOptions options;
+  options.path = data("cache.db");
+  const auto held = open_sqlite_store(options);
+  const Ran locked = run({"cache", "import", file});
+  EXPECT_EQ(locked.code, kExitFailed);
+  EXPECT_THAT(locked.err, HasSubstr("another fixpoint has the file open for writing"));
+}
+
 TEST_F(Cli, CacheVerbs) {
   EXPECT_EQ(run({"cache", "stats"}).code, kExitNotFound);
   EXPECT_FALSE(std::filesystem::exists(data("cache.db")));
@@ -277,6 +334,7 @@ TEST_F(Cli, CacheVerbs) {
   EXPECT_EQ(run({"cache", "get", "body:" + std::string(64, '0')}).code, kExitNotFound);
 
   EXPECT_EQ(run({"cache", "purge", "--model", "other"}).out, "removed 0 entries\n");
+  EXPECT_EQ(run({"cache", "purge", "--tenant", "other"}).out, "removed 0 entries\n");
   EXPECT_EQ(run({"cache", "purge", "--model", "m", "--older-than", "5000w"}).out,
             "removed 0 entries\n");
   EXPECT_EQ(run({"cache", "purge", "--key", key.name(), "--older-than", "1h"}).out,
@@ -341,7 +399,7 @@ TEST_F(Cli, OutputThatCannotBeWrittenIsAFailure) {
   std::ofstream full("/dev/full");
   std::ostringstream err;
   const CliContext context{full, err, [](const std::string&) { return std::string("/h"); },
-                           [](const Config&, const std::string&) { return 0; }, false};
+                           [](const ServeArguments&) { return 0; }, false};
   const char* argv[] = {"fixpoint", "check-config", "--print-keys"};
   EXPECT_EQ(run_cli(3, argv, context), kExitFailed);
 }

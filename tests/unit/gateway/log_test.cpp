@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
 
 namespace fixpoint {
 namespace {
@@ -40,6 +45,95 @@ TEST_F(Log, FollowsTheLevel) {
   EXPECT_EQ(written(LogLevel::error, "x"), "");
   init_log(LogLevel::debug);
   EXPECT_THAT(written(LogLevel::debug, "x"), HasSubstr("debug x"));
+}
+
+TEST_F(Log, WritesJsonObjects) {
+  init_log(LogLevel::info, {"sk-123456789"}, LogFormat::json);
+  const std::string line = written(LogLevel::warning, "a\n\"b\" sk-123456789");
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["level"], "warning");
+  EXPECT_EQ(json["message"], "a\n\"b\" ***");
+  EXPECT_THAT(json["time"].get<std::string>(), ::testing::EndsWith("Z"));
+  EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+}
+
+TEST_F(Log, TimesAreUtcWithMilliseconds) {
+  const std::string time = log_time();
+  ASSERT_EQ(time.size(), std::string_view("2026-11-29T21:00:00.123Z").size());
+  EXPECT_EQ(time[10], 'T');
+  EXPECT_EQ(time[19], '.');
+}
+
+TEST_F(Log, QueuedLinesComeBeforeLaterOnesAndAtTheLatestWithAFlush) {
+  testing::internal::CaptureStderr();
+  log_soon("first");
+  log_soon("second");
+  log_warning("third");
+  log_soon("fourth");
+  flush_log();
+  const std::string text = testing::internal::GetCapturedStderr();
+  const auto at = [&](std::string_view word) { return text.find(word); };
+  EXPECT_EQ(at("first\nsecond\n"), 0u);
+  EXPECT_LT(at("second"), at("third"));
+  EXPECT_LT(at("third"), at("fourth\n"));
+  EXPECT_NE(at("fourth\n"), std::string::npos);
+}
+
+// An output that takes nothing: lines are dropped, threads that queue them do not wait.
+TEST_F(Log, ASlowOutputCostsLinesNotTime) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int kept = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  const std::uint64_t before = dropped_log_lines();
+  const std::string line(1023, 'x');
+  std::uint64_t sent = 0;
+  while (dropped_log_lines() == before && sent < 100'000) {
+    log_soon(line);
+    ++sent;
+  }
+  EXPECT_GT(dropped_log_lines(), before);
+  EXPECT_GE(sent * 1024, kMaxLogQueueBytes);
+  std::uint64_t seen = 0;
+  std::thread reader([&] {
+    char buffer[65536];
+    for (ssize_t n = 0; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
+      seen += static_cast<std::uint64_t>(std::count(buffer, buffer + n, '\n'));
+    }
+  });
+  flush_log();
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  EXPECT_EQ(seen, sent - (dropped_log_lines() - before));
+}
+
+TEST_F(Log, ChangesWhileThreadsLog) {
+  testing::internal::CaptureStderr();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 200; ++i) {
+        log_info("a secret-secret");
+        log_soon("line");
+      }
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    init_log(i % 2 == 0 ? LogLevel::info : LogLevel::error, {"secret-secret"},
+             i % 3 == 0 ? LogFormat::json : LogFormat::text);
+  }
+  for (std::thread& thread : threads) thread.join();
+  flush_log();
+  const std::string text = testing::internal::GetCapturedStderr();
+  std::size_t lines = 0;
+  for (std::size_t at = text.find("line\n"); at != std::string::npos;
+       at = text.find("line\n", at + 1)) {
+    ++lines;
+  }
+  EXPECT_EQ(lines, 800u);
 }
 
 }  // namespace

@@ -54,6 +54,24 @@ TEST(Metrics, ReadsValuesThatLiveElsewhere) {
   EXPECT_THAT(registry.render(), testing::HasSubstr("fixpoint_room{a=\"b\"} +Inf\n"));
 }
 
+TEST(Metrics, ForgetsWhatLivesElsewhere) {
+  MetricsRegistry registry;
+  registry.gauge_from("fixpoint_room", "R.", {{"a", "b"}}, [] { return 1.0; });
+  registry.gauge_from("fixpoint_room", "R.", {{"a", "b"}}, [] { return 2.0; });
+  registry.gauge_from("fixpoint_room", "R.", {{"a", "c"}}, [] { return 3.0; });
+  EXPECT_THAT(registry.render(), testing::HasSubstr("fixpoint_room{a=\"b\"} 2\n"));
+  Counter& counted = registry.counter("fixpoint_a_total", "A.");
+  registry.forget("fixpoint_room", {{"a", "b"}});
+  registry.forget("fixpoint_room", {{"a", "x"}});
+  registry.forget("fixpoint_none", {});
+  registry.forget("fixpoint_a_total", {});
+  counted.add();
+  const std::string text = registry.render();
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("a=\"b\"")));
+  EXPECT_THAT(text, testing::HasSubstr("fixpoint_room{a=\"c\"} 3\n"));
+  EXPECT_THAT(text, testing::HasSubstr("fixpoint_a_total 1\n"));
+}
+
 TEST(Metrics, TheSameNameAndLabelsAreOneSeries) {
   MetricsRegistry registry;
   Counter& first = registry.counter("fixpoint_a_total", "A.", {{"x", "1"}});

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <nlohmann/json.hpp>
+
 namespace fixpoint {
 namespace {
 
@@ -36,6 +38,32 @@ TEST(SafeText, NeverLetsAControlByteThrough) {
     for (const char c : safe_text(text)) {
       RC_ASSERT(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
     }
+  }));
+}
+
+TEST(JsonString, DecodesToTheText) {
+  const auto json = [](std::string_view text) {
+    std::string out;
+    append_json_string(out, text);
+    return out;
+  };
+  EXPECT_EQ(json("plain text"), "\"plain text\"");
+  EXPECT_EQ(json(""), "\"\"");
+  EXPECT_EQ(json("a\"b\\c\nd\te"), "\"a\\\"b\\\\c\\nd\\te\"");
+  EXPECT_EQ(json("\x1b[0m\x7f"), "\"\\u001b[0m\\u007f\"");
+  EXPECT_EQ(json("\xe2\x80\xae\xc2\x9b"), "\"\\u202e\\u009b\"");  // U+202E, U+009B
+  EXPECT_EQ(json("\xc3\xa9\xf0\x9f\x98\x80"), "\"\xc3\xa9\xf0\x9f\x98\x80\"");
+  EXPECT_EQ(json("a\xff\xc3(\xed\xa0\x80"), "\"a\\ufffd\\ufffd(\\ufffd\\ufffd\\ufffd\"");
+  using std::string_view_literals::operator""sv;
+  EXPECT_EQ(json("\0x"sv), "\"\\u0000x\"");
+  EXPECT_TRUE(rc::check([&](const std::string& bytes) {
+    const std::string text = json(bytes);
+    RC_ASSERT(text.find('\n') == std::string::npos);
+    RC_ASSERT(nlohmann::json::parse(text).is_string());
+  }));
+  EXPECT_TRUE(rc::check([&] {
+    const auto ascii = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
+    RC_ASSERT(nlohmann::json::parse(json(ascii)) == ascii);
   }));
 }
 

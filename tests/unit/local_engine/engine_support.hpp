@@ -21,6 +21,7 @@ class Collector {
   GenerateCallback callback() {
     return [this](GenerateEvent event) {
       const std::lock_guard lock(mutex_);
+      prompt.insert(prompt.end(), event.prompt_logprobs.begin(), event.prompt_logprobs.end());
       text += event.text;
       tokens.insert(tokens.end(), event.tokens.begin(), event.tokens.end());
       visible_tokens = event.visible_tokens;
@@ -45,6 +46,7 @@ class Collector {
   }
 
   std::string text;
+  std::vector<GeneratedToken> prompt;  // its scores
   std::vector<GeneratedToken> tokens;
   std::size_t visible_tokens = 0, events = 0;
   Usage usage;
@@ -62,21 +64,27 @@ class Collector {
   bool ended_ = false;
 };
 
+inline void expect_same(const std::vector<GeneratedToken>& a,
+                        const std::vector<GeneratedToken>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].id, b[i].id) << i;
+    EXPECT_EQ(a[i].logprob, b[i].logprob) << i;
+    EXPECT_EQ(a[i].margin, b[i].margin) << i;
+    ASSERT_EQ(a[i].top.size(), b[i].top.size());
+    for (std::size_t k = 0; k < a[i].top.size(); ++k) {
+      EXPECT_EQ(a[i].top[k].id, b[i].top[k].id);
+      EXPECT_EQ(a[i].top[k].logprob, b[i].top[k].logprob);
+    }
+  }
+}
+
 // Everything that a client can see of two generations, logprobs bit for bit.
 inline void expect_same(const Collector& a, const Collector& b) {
   EXPECT_EQ(a.text, b.text);
   EXPECT_EQ(a.finish, b.finish);
-  ASSERT_EQ(a.tokens.size(), b.tokens.size());
-  for (std::size_t i = 0; i < a.tokens.size(); ++i) {
-    EXPECT_EQ(a.tokens[i].id, b.tokens[i].id) << i;
-    EXPECT_EQ(a.tokens[i].logprob, b.tokens[i].logprob) << i;
-    EXPECT_EQ(a.tokens[i].margin, b.tokens[i].margin) << i;
-    ASSERT_EQ(a.tokens[i].top.size(), b.tokens[i].top.size());
-    for (std::size_t k = 0; k < a.tokens[i].top.size(); ++k) {
-      EXPECT_EQ(a.tokens[i].top[k].id, b.tokens[i].top[k].id);
-      EXPECT_EQ(a.tokens[i].top[k].logprob, b.tokens[i].top[k].logprob);
-    }
-  }
+  expect_same(a.prompt, b.prompt);
+  expect_same(a.tokens, b.tokens);
 }
 
 class EngineTest : public ::testing::Test {
@@ -87,7 +95,7 @@ class EngineTest : public ::testing::Test {
     return Engine::load(test::write_tiny_gguf(directory_ / "tiny.gguf", model), options);
   }
 
-  static GenerateRequest request(std::size_t prompt_tokens, std::size_t max_tokens,
+  static GenerateRequest request(std::size_t prompt_tokens, std::optional<std::size_t> max_tokens,
                                  TokenId first = 65) {
     GenerateRequest r;
     for (std::size_t i = 0; i < prompt_tokens; ++i) {

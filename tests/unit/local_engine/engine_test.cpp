@@ -37,7 +37,7 @@ TEST_F(EngineTest, GeneratesUpToMaxTokens) {
 TEST_F(EngineTest, FillsTheContext) {
   const auto engine = load({.context = 100}).value();
   Collector c;
-  run(*engine, request(60, 0), c);
+  run(*engine, request(60, std::nullopt), c);
   EXPECT_EQ(c.finish, FinishReason::length);
   EXPECT_EQ(c.tokens.size(), 40U);
 }

@@ -35,6 +35,10 @@ TEST(RequestCheck, AcceptsTheEdges) {
     r.top_logprobs = 20;
   }));
   EXPECT_TRUE(check_with([](GenerateRequest& r) { r.prompt.assign(99, 0); }));
+  EXPECT_TRUE(check_with([](GenerateRequest& r) {
+    r.prompt.assign(100, 0);  // nothing must fit behind it
+    r.max_tokens = 0;
+  }));
 }
 
 TEST(RequestCheck, NamesFieldAndLimit) {
@@ -84,6 +88,10 @@ TEST(RequestCheck, NamesTheContext) {
   EXPECT_EQ(absurd.error().code, ErrorCode::context_exceeded);
   EXPECT_FALSE(check_with([](GenerateRequest& r) { r.max_tokens = 98; }));
   EXPECT_TRUE(check_with([](GenerateRequest& r) { r.max_tokens = 97; }));
+  EXPECT_FALSE(check_with([](GenerateRequest& r) {
+    r.prompt.assign(101, 0);
+    r.max_tokens = 0;
+  }));
 }
 
 }  // namespace

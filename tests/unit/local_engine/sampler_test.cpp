@@ -56,6 +56,31 @@ GeneratedToken sample(const SamplingParams& params, std::vector<float> logits,
   return sampler.sample(logits, position).value();
 }
 
+TEST(ScoreToken, EqualsTheReportOfASamplerThatChoosesIt) {
+  rc::check("score", [] {
+    auto logits = *rc::gen::container<std::vector<float>>(
+        rc::gen::map(rc::gen::inRange(-300, 300), [](int v) { return static_cast<float>(v) / 16; }));
+    RC_PRE(!logits.empty());
+    const auto id = static_cast<TokenId>(*rc::gen::inRange<std::size_t>(0, logits.size()));
+    const auto top = *rc::gen::inRange(0, 21);
+    SamplingParams params;
+    params.logit_bias = {{id, 100.0F}};
+    const auto chosen = sample(params, logits, 7, top);
+    RC_ASSERT(chosen.id == id);
+    const auto scored = score_token(logits, id, 7, static_cast<std::size_t>(top)).value();
+    RC_ASSERT(scored.id == id);
+    RC_ASSERT(scored.logprob == chosen.logprob);
+    RC_ASSERT(scored.margin == chosen.margin);
+    RC_ASSERT(scored.top.size() == chosen.top.size());
+    for (std::size_t i = 0; i < scored.top.size(); ++i) {
+      RC_ASSERT(scored.top[i].id == chosen.top[i].id);
+      RC_ASSERT(scored.top[i].logprob == chosen.top[i].logprob);
+    }
+  });
+  std::vector<float> broken = {0, std::numeric_limits<float>::infinity()};
+  EXPECT_EQ(score_token(broken, 0, 1, 1).error().code, ErrorCode::bad_model_file);
+}
+
 TEST(Sampler, GreedyTakesTheLowerIdOfATie) {
   const auto token = sample({}, {1, 3, 3, 2});
   EXPECT_EQ(token.id, 1);

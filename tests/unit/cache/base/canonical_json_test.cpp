@@ -98,6 +98,49 @@ TEST(CanonicalJson, DuplicateMembersAreNamed) {
             "invalid JSON: duplicate member \"x" + cut.substr(0, 62) + "...\"");
 }
 
+TEST(CanonicalJson, MembersOfTheTopKeepTheirSpelling) {
+  const std::string text =
+      R"( {"b" : 1.50, "\u0061":{"x":[1, 2],"y":"z"} ,"c":"t\u0041", "d":[ ] , "e":-0} )";
+  std::vector<JsonMember> members;
+  const auto canonical_text = canonical_json(text, {}, &members);
+  ASSERT_TRUE(canonical_text);
+  EXPECT_EQ(*canonical_text, R"({"a":{"x":[1,2],"y":"z"},"b":1.5,"c":"tA","d":[],"e":0})");
+  std::string seen;
+  for (const auto& member : members) seen += member.name + "=" + std::string(member.value) + ";";
+  EXPECT_EQ(seen, R"(b=1.50;a={"x":[1, 2],"y":"z"};c="t\u0041";d=[ ];e=-0;)");
+  members.clear();
+  EXPECT_TRUE(canonical_json("[1,{\"a\":2}]", {}, &members));
+  EXPECT_TRUE(members.empty());
+}
+
+TEST(CanonicalJson, LimitsOfMembersAndValues) {
+  CanonicalOptions options;
+  options.max_members = 3;
+  EXPECT_TRUE(canonical_json(R"([{"a":1,"b":2},{"a":3}])", options));
+  EXPECT_EQ(error_of(R"([{"a":1,"b":2},{"a":3,"b":4}])", options),
+            "invalid JSON: more than 3 members in all");
+  options = {};
+  options.max_values = 3;
+  EXPECT_TRUE(canonical_json("[1,2]", options));
+  EXPECT_EQ(error_of("[1,2,3]", options), "invalid JSON: more than 3 values");
+}
+
+// What the two parsers accept is the same but for what the header names, and a byte order mark.
+TEST(CanonicalJson, AcceptsWhatAnotherParserAccepts) {
+  rc::check([] {
+    const std::string alphabet =
+        "{}[]:,\"\\ntrufalse0123456789+-.eE \n\t/bu\x01\xC3\xA9\xED\xA0\xF4\x90";
+    std::string text;
+    const auto size = *rc::gen::inRange(0, 14);
+    for (int i = 0; i < size; ++i) text += *rc::gen::elementOf(alphabet);
+    const auto result = canonical_json(text);
+    const bool known_difference =
+        !result && (result.error().message.find("duplicate") != std::string::npos ||
+                    result.error().message.find("range of a double") != std::string::npos);
+    if (!known_difference) RC_ASSERT(result.has_value() == nlohmann::json::accept(text));
+  });
+}
+
 TEST(CanonicalJson, DepthLimit) {
   const auto nested = [](std::size_t levels) {
     return std::string(levels, '[') + std::string(levels, ']');
@@ -111,9 +154,7 @@ TEST(CanonicalJson, DepthLimit) {
 }
 
 TEST(CanonicalJson, ErrorsCarryTheOffsetAndNotTheText) {
-  EXPECT_EQ(error_of("{\"a\":\"sec\xFFret\"}"),
-            "invalid JSON: syntax error while parsing value - invalid string: "
-            "ill-formed UTF-8 byte at byte 9");
+  EXPECT_EQ(error_of("{\"a\":\"sec\xFFret\"}"), "invalid JSON: ill-formed UTF-8 at byte 9");
   const auto has_offset = [](std::string_view text, int offset) {
     const std::string message = error_of(text);
     EXPECT_TRUE(message.ends_with(" at byte " + std::to_string(offset))) << message;
@@ -122,11 +163,11 @@ TEST(CanonicalJson, ErrorsCarryTheOffsetAndNotTheText) {
   has_offset("", 0);
   has_offset("[1,]", 3);
   has_offset("[1] x", 4);
-  has_offset("\"secret\xC3", 8);
-  has_offset("\"secret\xED\xA0\x80\"", 8);  // a surrogate in UTF-8
+  has_offset("\"secret\xC3", 7);
+  has_offset("\"secret\xED\xA0\x80\"", 7);  // a surrogate in UTF-8
   has_offset("\"secret\xC0\x80\"", 7);      // overlong
   has_offset("\"secret\n\"", 7);
-  EXPECT_EQ(error_of("{}\0{}"s), "invalid JSON: NUL at byte 2");
+  EXPECT_EQ(error_of("{}\0{}"s), "invalid JSON: something follows the value at byte 2");
   EXPECT_EQ(error_of("[1e400]").substr(0, 50),
             "invalid JSON: number beyond the range of a double ");
   for (const char* text : {"{",

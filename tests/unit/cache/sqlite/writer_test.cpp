@@ -142,5 +142,31 @@ TEST_F(WriterTest, TheLogStaysSmall) {
   EXPECT_LT(std::filesystem::file_size(path_ + "-wal"), 24u << 20);
 }
 
+// The first look at upkeep does not wait for a job; later steps alternate with jobs.
+TEST_F(WriterTest, UpkeepGoesOnInStepsUntilNothingIsDue) {
+  int steps = 0, failures = 0;  // the writer's thread only
+  std::promise<void> all_done;
+  Writer writer(*database_, 1 << 20, nullptr,
+                {[&] { return steps < 5; },
+                 [&]() -> Result<void> {
+                   if (steps == 2 && failures == 0) return fail(ErrorCode::io, "once");
+                   return database_->execute("INSERT INTO t VALUES(NULL)");
+                 },
+                 [&](const Result<void>& outcome) {
+                   if (!outcome) {
+                     ++failures;
+                   } else if (++steps == 5) {
+                     all_done.set_value();
+                   }
+                 }});
+  // A step that fails waits for the next group, or a second.
+  ASSERT_TRUE(writer.run(insert(1000)));
+  all_done.get_future().wait();
+  ASSERT_TRUE(writer.run([] { return Result<void>(); }));
+  EXPECT_EQ(failures, 1);
+  EXPECT_EQ(rows(), 6);
+  EXPECT_EQ(writer.failed(), 0u);
+}
+
 }  // namespace
 }  // namespace fixpoint::sqlite

@@ -12,15 +12,17 @@ Headers make(std::initializer_list<std::pair<const char*, const char*>> fields) 
 }
 
 TEST(HeaderPolicy, ForwardsEndToEndFieldsOnly) {
-  const auto sent = forwarded_headers({}, make({{"OpenAI-Project", "p"},
-                                                {"Connection", "close, X-Internal"},
-                                                {"X-Internal", "1"},
-                                                {"If-None-Match", "x"},
-                                                {"Proxy-Authorization", "secret"},
-                                                {"Cookie", "c"},
-                                                {"X-Fixpoint-Sample", "1"},
-                                                {"Authorization", "Bearer own"},
-                                                {"Origin", "http://localhost"}}));
+  const auto sent = forwarded_headers({}, nullptr,
+                                      make({{"OpenAI-Project", "p"},
+                                            {"Connection", "close, X-Internal"},
+                                            {"X-Internal", "1"},
+                                            {"If-None-Match", "x"},
+                                            {"Proxy-Authorization", "secret"},
+                                            {"Cookie", "c"},
+                                            {"X-Fixpoint-Sample", "1"},
+                                            {"Authorization", "Bearer own"},
+                                            {"Origin", "http://localhost"}}),
+                                      false);
   EXPECT_NE(sent.find("openai-project"), nullptr);
   EXPECT_EQ(*sent.find("authorization"), "Bearer own");
   EXPECT_EQ(*sent.find("content-type"), "application/json");
@@ -31,33 +33,58 @@ TEST(HeaderPolicy, TheGatewaysKeyReplacesTheClients) {
   UpstreamConfig upstream;
   upstream.api_key = "gateway";
   upstream.headers.push_back({"x-extra", "1"});
-  const auto sent = forwarded_headers(
-      upstream, make({{"Authorization", "Bearer own"}, {"x-api-key", "own"}, {"api-key", "own"}}));
+  const auto own =
+      make({{"Authorization", "Bearer own"}, {"x-api-key", "own"}, {"api-key", "own"}});
+  const auto sent = forwarded_headers(upstream, &upstream.api_key, own, false);
   EXPECT_EQ(*sent.find("authorization"), "Bearer gateway");
   EXPECT_EQ(sent.find("x-api-key"), nullptr);
   EXPECT_EQ(sent.find("api-key"), nullptr);
   EXPECT_EQ(*sent.find("x-extra"), "1");
 }
 
+TEST(HeaderPolicy, AGatewayKeyGoesNowhere) {
+  const auto own = make({{"Authorization", "Bearer fp-secret"}, {"x-api-key", "fp-secret"}});
+  const auto sent = forwarded_headers({}, nullptr, own, true);
+  EXPECT_EQ(sent.find("authorization"), nullptr);
+  EXPECT_EQ(sent.find("x-api-key"), nullptr);
+  EXPECT_EQ(deciding_headers({}, own, true), "");
+}
+
+TEST(HeaderPolicy, AnthropicGetsItsOwnKeyHeaderAndAVersion) {
+  UpstreamConfig upstream;
+  upstream.kind = UpstreamKind::anthropic;
+  const std::string key = "gateway";
+  const auto sent =
+      forwarded_headers(upstream, &key, make({{"Authorization", "Bearer own"}}), false);
+  EXPECT_EQ(*sent.find("x-api-key"), "gateway");
+  EXPECT_EQ(sent.find("authorization"), nullptr);
+  EXPECT_EQ(*sent.find("anthropic-version"), "2023-06-01");
+  const auto newer =
+      forwarded_headers(upstream, &key, make({{"anthropic-version", "2026-10-21"}}), false);
+  EXPECT_EQ(*newer.find("anthropic-version"), "2026-10-21");
+}
+
 TEST(HeaderPolicy, WhateverIsNotKnownToBeHarmlessDecides) {
-  const auto base = deciding_headers({}, make({{"User-Agent", "a"},
-                                               {"x-stainless-retry-count", "1"},
-                                               {"traceparent", "t"},
-                                               {"Accept", "*/*"},
-                                               {"Sec-Fetch-Mode", "cors"}}));
+  const auto base = deciding_headers({},
+                                     make({{"User-Agent", "a"},
+                                           {"x-stainless-retry-count", "1"},
+                                           {"traceparent", "t"},
+                                           {"Accept", "*/*"},
+                                           {"Sec-Fetch-Mode", "cors"}}),
+                                     false);
   EXPECT_EQ(base, "");
   for (const char* name :
        {"Authorization", "x-api-key", "Ocp-Apim-Subscription-Key", "OpenAI-Project", "x-new"}) {
-    EXPECT_NE(deciding_headers({}, make({{name, "alice"}})),
-              deciding_headers({}, make({{name, "bob"}})))
+    EXPECT_NE(deciding_headers({}, make({{name, "alice"}}), false),
+              deciding_headers({}, make({{name, "bob"}}), false))
         << name;
   }
-  EXPECT_EQ(deciding_headers({}, make({{"X-B", "2"}, {"x-a", "1"}})),
-            deciding_headers({}, make({{"X-A", "1"}, {"x-b", "2"}})));
+  EXPECT_EQ(deciding_headers({}, make({{"X-B", "2"}, {"x-a", "1"}}), false),
+            deciding_headers({}, make({{"X-A", "1"}, {"x-b", "2"}}), false));
   UpstreamConfig shared;
   shared.api_key = "gateway";
-  EXPECT_EQ(deciding_headers(shared, make({{"Authorization", "Bearer anything"}})), "");
-  EXPECT_NE(deciding_headers(shared, make({{"OpenAI-Project", "p"}})), "");
+  EXPECT_EQ(deciding_headers(shared, make({{"Authorization", "Bearer anything"}}), false), "");
+  EXPECT_NE(deciding_headers(shared, make({{"OpenAI-Project", "p"}}), false), "");
 }
 
 TEST(HeaderPolicy, ClientsSeeWhatConcernsThem) {

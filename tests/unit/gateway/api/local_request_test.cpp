@@ -25,11 +25,12 @@ class LocalRequestTest : public testing::Test {
   // A chat request with further members, given as JSON text that begins with a comma.
   static ApiResult<LocalRequest> build(const std::string& extra, bool tagged = false,
                                        std::uint32_t sample = 0, const std::string& text = "Hi") {
-    const auto request = parse_request(
-        Endpoint::chat_completions, {},
-        R"({"model":"tiny","messages":[{"role":"user","content":")" + text + "\"}]" + extra + "}");
-    EXPECT_TRUE(request) << extra;
-    return build_local_request(*request, {*engine_, tagged, sample, 5});
+    const auto body = Json::parse(R"({"model":"tiny","messages":[{"role":"user","content":")" +
+                                  text + "\"}]" + extra + "}");
+    LocalContext context{*engine_};
+    context.tagged = tagged;
+    context.sample = sample;
+    return build_local_request(Endpoint::chat_completions, body, context);
   }
   static std::string key(const std::string& extra, bool tagged = false, std::uint32_t sample = 0) {
     const auto built = build(extra, tagged, sample);
@@ -114,11 +115,10 @@ TEST_F(LocalRequestTest, WhatTheEngineDoesNotDoIsRefusedByName) {
 
 TEST_F(LocalRequestTest, ContentPartsAreJoinedAndImagesRefused) {
   const auto ask = [](const std::string& content) {
-    const auto request =
-        parse_request(Endpoint::chat_completions, {},
-                      R"({"model":"m","temperature":0,"messages":[{"role":"developer","content":)" +
-                          content + "}]}");
-    return build_local_request(*request, {*engine_, false, 0, 5});
+    const auto body =
+        Json::parse(R"({"model":"m","temperature":0,"messages":[{"role":"developer","content":)" +
+                    content + "}]}");
+    return build_local_request(Endpoint::chat_completions, body, LocalContext{*engine_});
   };
   const auto whole = ask(R"("ab")");
   const auto parts = ask(R"([{"type":"text","text":"a"},{"type":"text","text":"b"}])");
@@ -130,11 +130,21 @@ TEST_F(LocalRequestTest, ContentPartsAreJoinedAndImagesRefused) {
   EXPECT_FALSE(ask("7"));
 }
 
+TEST_F(LocalRequestTest, MessagesAreChecked) {
+  for (const char* messages :
+       {"[1]", "[{}]", R"([{"role":1,"content":"x"}])", R"([{"role":"wizard","content":"x"}])"}) {
+    const auto body = Json::parse(std::string(R"({"model":"m","messages":)") + messages + "}");
+    const auto built =
+        build_local_request(Endpoint::chat_completions, body, LocalContext{*engine_});
+    ASSERT_FALSE(built) << messages;
+    EXPECT_TRUE(built.error().param.starts_with("messages[0]")) << built.error().param;
+  }
+}
+
 TEST_F(LocalRequestTest, PromptsOfCompletions) {
   const auto ask = [](const std::string& prompt) {
-    const auto request = parse_request(Endpoint::completions, {},
-                                       R"({"model":"m","temperature":0,"prompt":)" + prompt + "}");
-    return build_local_request(*request, {*engine_, false, 0, 5});
+    const auto body = Json::parse(R"({"model":"m","temperature":0,"prompt":)" + prompt + "}");
+    return build_local_request(Endpoint::completions, body, LocalContext{*engine_});
   };
   const auto text = ask(R"("ab")");
   ASSERT_TRUE(text) << text.error().message;

@@ -63,6 +63,35 @@ TEST_F(PoolTest, AStaleConnectionIsReplacedOnce) {
   EXPECT_EQ(server.connections(), 2);
 }
 
+// R8: an idle connection that was reset, seen before its use or met by it.
+TEST_F(PoolTest, AnIdleConnectionThatWasResetIsReplaced) {
+  const std::string ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+  for (const bool before_use : {true, false}) {
+    std::atomic<bool> gone{false};
+    ScriptedServer server({[&](ScriptedPeer& peer) {
+                             peer.read_request();
+                             peer.send(ok);
+                             if (!before_use) peer.read_request();
+                             peer.reset();
+                             gone = true;
+                           },
+                           [&](ScriptedPeer& peer) {
+                             peer.read_request();
+                             peer.send(ok);
+                             peer.client_left();
+                           }});
+    UpstreamClient client(context_, options(server.url()));
+    ASSERT_TRUE(get(client));
+    if (before_use) {
+      ASSERT_TRUE(test::eventually([&] { return gone.load(); }));
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    const Result<Answer> second = get(client);
+    ASSERT_TRUE(second) << second.error().message;
+    EXPECT_EQ(server.connections(), 2);
+  }
+}
+
 TEST_F(PoolTest, AFreshConnectionThatFailsIsNotTriedAgain) {
   ScriptedServer server({[](ScriptedPeer& peer) { peer.read_request(); }});
   UpstreamClient client(context_, options(server.url()));

@@ -125,11 +125,16 @@ TEST_F(TlsTest, IdleConnectionsAreChecked) {
   ASSERT_TRUE(get(client));
   ASSERT_TRUE(get(client));
   EXPECT_EQ(mock->connections(), 1u);
-  mock->close_idle();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ASSERT_TRUE(get(client));
-  EXPECT_EQ(mock->connections(), 2u);
-  EXPECT_EQ(mock->requests(), 3u);
+  // The connection may not be idle yet on the mock's side when the answer is here.
+  std::uint64_t requests = 2;
+  EXPECT_TRUE(test::eventually([&] {
+    mock->close_idle();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(get(client));
+    ++requests;
+    return mock->connections() == 2;
+  }));
+  EXPECT_EQ(mock->requests(), requests) << "no request was sent twice";
 }
 
 TEST_F(TlsTest, PlainTextWhereTlsIsExpected) {

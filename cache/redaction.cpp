@@ -1,0 +1,288 @@
+#include "cache/redaction.hpp"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+#include <new>
+#include <span>
+#include <string_view>
+
+namespace fixpoint {
+namespace {
+
+// Steps that one try at one place of the text may take. Patterns for addresses, keys and numbers
+// take tens.
+constexpr std::uint32_t kMatchLimit = 10'000;
+constexpr std::uint32_t kHeapKibibytes = 4096;   // where there is no JIT
+constexpr std::size_t kStackBytes = 512 * 1024;  // of JIT code
+// Places that one call tries: PCRE2 counts the steps of each place anew, and a run of one kind of
+// character (\w+) is one step, however long. So a call reads at most about kBytesPerCall bytes, a
+// tenth of a second in the worst case; the time is looked at between calls.
+constexpr std::size_t kBytesPerCall = 128u << 20;
+constexpr std::size_t kMaxPlacesPerCall = 4096;
+
+struct FreeCode {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+};
+struct FreeMatch {
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+};
+struct FreeContext {
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+};
+struct FreeStack {
+  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
+};
+
+// What a match writes to: one for each thread.
+class Scratch {
+ public:
+  Scratch()
+      : data_(pcre2_match_data_create(1, nullptr)),
+        context_(pcre2_match_context_create(nullptr)),
+        stack_(pcre2_jit_stack_create(32 * 1024, kStackBytes, nullptr)) {
+    if (!data_ || !context_) throw std::bad_alloc();
+    pcre2_set_match_limit(context_.get(), kMatchLimit);
+    pcre2_set_heap_limit(context_.get(), kHeapKibibytes);
+    // Without a JIT there is no stack either.
+    if (stack_) pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
+  }
+
+  // Matches that begin in [start, start + places].
+  int match(const pcre2_code* code, std::string_view text, std::size_t start, std::size_t places) {
+    pcre2_set_offset_limit(context_.get(), start + places);
+    return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), start,
+                       PCRE2_NOTEMPTY, data_.get(), context_.get());
+  }
+  const PCRE2_SIZE* span() { return pcre2_get_ovector_pointer(data_.get()); }
+
+ private:
+  std::unique_ptr<pcre2_match_data, FreeMatch> data_;
+  std::unique_ptr<pcre2_match_context, FreeContext> context_;
+  std::unique_ptr<pcre2_jit_stack, FreeStack> stack_;
+};
+
+Scratch& scratch() {
+  thread_local Scratch one;
+  return one;
+}
+
+struct Pattern {
+  std::unique_ptr<pcre2_code, FreeCode> code;
+  std::uint32_t min_length = 0;  // characters of the shortest match
+};
+
+std::string error_text(int code) {
+  PCRE2_UCHAR text[128];
+  pcre2_get_error_message(code, text, sizeof text);
+  return reinterpret_cast<const char*>(text);
+}
+
+bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
+
+// Time of this thread alone: what else the machine does redacts nothing.
+std::chrono::nanoseconds thread_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+using Deadline = std::chrono::nanoseconds;  // in thread_time()
+
+// Calls `found` with the beginning and end of every match, in order. false: a limit was reached or
+// the deadline passed, and what is in the rest of the text is not known.
+template <class Found>
+bool find_all(const Pattern& pattern, std::string_view text, Deadline deadline, Found found) {
+  const std::size_t places =
+      text.empty() ? 0 : std::clamp<std::size_t>(kBytesPerCall / text.size(), 1, kMaxPlacesPerCall);
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const int matched = scratch().match(pattern.code.get(), text, start, places);
+    if (matched == PCRE2_ERROR_NOMATCH) {
+      start += places + 1;
+      // A search cannot begin inside a character, and no match does.
+      while (start < text.size() && continues_character(text[start])) ++start;
+    } else {
+      const PCRE2_SIZE* span = scratch().span();
+      // \K in a look-around can make a match end before it begins.
+      if (matched < 0 || span[1] <= start || span[0] >= span[1]) return false;
+      found(span[0], span[1]);
+      start = span[1];
+    }
+    if (start < text.size() && thread_time() > deadline) return false;
+  }
+  return true;
+}
+
+void take_text(LoggedToken& token) {
+  token.bytes.clear();
+  token.id.reset();
+  for (LoggedAlternative& alternative : token.top) {
+    alternative.bytes.clear();
+    alternative.id.reset();
+  }
+  token.redacted = true;
+}
+
+}  // namespace
+
+struct Redactor::Impl {
+  bool keep_text = true;
+  std::vector<Pattern> patterns;
+
+  void redact_choice(std::span<LoggedToken> tokens, Deadline deadline,
+                     RedactionOutcome& outcome) const;
+  bool find_touched(std::span<const LoggedToken> tokens, std::vector<bool>& touched,
+                    Deadline deadline) const;
+  bool has_match(std::string_view text, Deadline deadline) const;
+  void redact_alternatives(LoggedToken& token, Deadline deadline) const;
+  std::string redact_message(std::string_view text, Deadline deadline) const;
+};
+
+Redactor::Redactor(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+Result<Redactor> Redactor::compile(const std::vector<std::string>& patterns, bool keep_text) {
+  if (patterns.size() > kMaxPatterns) {
+    return fail(ErrorCode::invalid, "redact: " + std::to_string(patterns.size()) +
+                                        " patterns, at most " + std::to_string(kMaxPatterns));
+  }
+  auto impl = std::make_shared<Impl>();
+  impl->keep_text = keep_text;
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const std::string& text = patterns[i];
+    const std::string name = "redact[" + std::to_string(i) + "]: ";
+    if (text.empty()) return fail(ErrorCode::invalid, name + "an empty pattern");
+    if (text.size() > kMaxPatternBytes) {
+      return fail(ErrorCode::invalid, name + std::to_string(text.size()) + " bytes, at most " +
+                                          std::to_string(kMaxPatternBytes));
+    }
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    // Token bytes need not be UTF-8 (MATCH_INVALID_UTF: no match spans what is not). \C would see
+    // half a character.
+    Pattern pattern{{pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                                   PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF |
+                                       PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C,
+                                   &error, &offset, nullptr),
+                     {}},
+                    0};
+    if (!pattern.code) {
+      return fail(ErrorCode::invalid, name + "'" + text + "' is no PCRE2 pattern: " +
+                                          error_text(error) + " at byte " + std::to_string(offset));
+    }
+    // Without a JIT for this machine pcre2_match interprets the pattern: slower, the same matches.
+    pcre2_jit_compile(pattern.code.get(), PCRE2_JIT_COMPLETE);
+    pcre2_pattern_info(pattern.code.get(), PCRE2_INFO_MINLENGTH, &pattern.min_length);
+    impl->patterns.push_back(std::move(pattern));
+  }
+  return Redactor(std::move(impl));
+}
+
+bool Redactor::idle() const {
+  return impl_->keep_text && impl_->patterns.empty();
+}
+
+RedactionOutcome Redactor::redact(GenerationRecord& record) const {
+  RedactionOutcome outcome;
+  if (idle()) return outcome;
+  const Deadline deadline = thread_time() + kTimePerGeneration;
+  for (std::size_t begin = 0; begin < record.tokens.size();) {
+    std::size_t end = begin + 1;
+    while (end < record.tokens.size() && record.tokens[end].choice == record.tokens[begin].choice) {
+      ++end;
+    }
+    impl_->redact_choice({record.tokens.data() + begin, end - begin}, deadline, outcome);
+    begin = end;
+  }
+  outcome.redacted_tokens = static_cast<std::size_t>(
+      std::count_if(record.tokens.begin(), record.tokens.end(),
+                    [](const LoggedToken& token) { return token.redacted; }));
+  if (!impl_->patterns.empty() && record.finish_reason.starts_with("error")) {
+    record.finish_reason = impl_->redact_message(record.finish_reason, deadline);
+  }
+  return outcome;
+}
+
+void Redactor::Impl::redact_choice(std::span<LoggedToken> tokens, Deadline deadline,
+                                   RedactionOutcome& outcome) const {
+  std::vector<bool> touched(tokens.size(), !keep_text);
+  if (keep_text && !find_touched(tokens, touched, deadline)) {
+    touched.assign(tokens.size(), true);
+    ++outcome.gave_up;
+  }
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (touched[i]) {
+      take_text(tokens[i]);
+    } else {
+      redact_alternatives(tokens[i], deadline);
+    }
+  }
+}
+
+bool Redactor::Impl::find_touched(std::span<const LoggedToken> tokens, std::vector<bool>& touched,
+                                  Deadline deadline) const {
+  std::string text;
+  std::vector<std::size_t> begins;  // of each token in the text
+  begins.reserve(tokens.size());
+  for (const LoggedToken& token : tokens) {
+    begins.push_back(text.size());
+    text += token.bytes;
+  }
+  for (const Pattern& pattern : patterns) {
+    const bool whole = find_all(pattern, text, deadline, [&](std::size_t begin, std::size_t end) {
+      auto at = std::upper_bound(begins.begin(), begins.end(), begin) - begins.begin() - 1;
+      for (; at < std::ssize(begins) && begins[static_cast<std::size_t>(at)] < end; ++at) {
+        touched[static_cast<std::size_t>(at)] = true;
+      }
+    });
+    if (!whole) return false;
+  }
+  return true;
+}
+
+bool Redactor::Impl::has_match(std::string_view text, Deadline deadline) const {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const Pattern& pattern) {
+    if (text.size() < pattern.min_length) return false;  // a character has a byte or more
+    bool any = false;
+    const bool whole =
+        find_all(pattern, text, deadline, [&](std::size_t, std::size_t) { any = true; });
+    return any || !whole;
+  });
+}
+
+void Redactor::Impl::redact_alternatives(LoggedToken& token, Deadline deadline) const {
+  for (LoggedAlternative& alternative : token.top) {
+    if (alternative.bytes.empty() || alternative.bytes == token.bytes) continue;
+    if (!has_match(alternative.bytes, deadline)) continue;
+    alternative.bytes.clear();
+    alternative.id.reset();
+    token.redacted = true;
+  }
+}
+
+std::string Redactor::Impl::redact_message(std::string_view text, Deadline deadline) const {
+  static constexpr std::string_view kMark = "[redacted]";
+  std::string current(text);
+  for (const Pattern& pattern : patterns) {
+    std::string next;
+    std::size_t copied = 0;
+    const bool whole =
+        find_all(pattern, current, deadline, [&](std::size_t begin, std::size_t end) {
+          next.append(current, copied, begin - std::min(copied, begin));
+          next += kMark;
+          copied = end;
+        });
+    if (!whole) return "error: " + std::string(kMark);
+    next.append(current, copied);
+    current = std::move(next);
+  }
+  return current;
+}
+
+}  // namespace fixpoint

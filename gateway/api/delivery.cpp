@@ -1,0 +1,266 @@
+#include "gateway/api/delivery.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "gateway/api/waiter.hpp"
+#include "gateway/dialects/answer_form.hpp"
+#include "gateway/dialects/translate.hpp"
+#include "gateway/http/sse.hpp"
+
+namespace fixpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+// DerivedForms of an entry: the text of its stream.
+constexpr int kStreamForm = 0, kStreamWithUsageForm = 1;
+// Bytes that wait before they are written although more events are at hand.
+constexpr std::size_t kMaxPending = 64 * 1024;
+// A comment: clients skip it, and everything on the way sees that the stream lives.
+constexpr std::string_view kHeartbeat = ":\n\n";
+
+bool is_rate_limit(std::string_view name) {
+  constexpr std::string_view kPrefixes[] = {"x-ratelimit-", "anthropic-ratelimit-"};
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](std::string_view prefix) {
+    return name.size() > prefix.size() &&
+           equal_ignoring_case(name.substr(0, prefix.size()), prefix);
+  });
+}
+
+std::vector<SseEvent> events_of(const Plan& plan, const std::string& body) {
+  const auto answer = Json::parse(body, nullptr, false);
+  return split_answer(plan.request.endpoint, answer, plan.request.include_usage);
+}
+
+}  // namespace
+
+Delivery::Delivery(const Plan& plan, ResponseWriter& writer, Exchange& exchange, Headers headers)
+    : plan_(plan), writer_(writer), exchange_(exchange), headers_(std::move(headers)) {}
+
+Task<void> Delivery::replay(const Entry& entry) {
+  exchange_.response_model = entry.model;
+  exchange_.generation = entry.generation;
+  if (!plan_.request.stream) {
+    co_await send_plain(entry.body);
+    co_return;
+  }
+  if (plan_.settings->config.cache.replay == ReplayPace::recorded) {
+    co_await replay_paced(entry);
+    co_return;
+  }
+  const int form = plan_.request.include_usage ? kStreamWithUsageForm : kStreamForm;
+  auto text = entry.forms.find(form);
+  if (!text) {
+    std::string made;
+    for (const auto& event : events_of(plan_, *entry.body))
+      append_sse(made, event.data, event.event);
+    text = std::make_shared<const std::string>(std::move(made));
+    entry.forms.keep(form, text);
+  }
+  co_await send_stream(text);
+}
+
+// The first event after the time that the generation took for it, the others evenly until its end.
+Task<void> Delivery::replay_paced(const Entry& entry) {
+  const auto executor = co_await net::this_coro::executor;
+  const auto started = Clock::now();
+  const auto events = events_of(plan_, *entry.body);
+  const milliseconds first(entry.first_token_ms);
+  const milliseconds rest(
+      entry.total_ms > entry.first_token_ms ? entry.total_ms - entry.first_token_ms : 0);
+  Timer timer(executor);
+  error_code ignored;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const auto steps = std::max<std::size_t>(events.size() - 1, 1);
+    timer.expires_at(started + first +
+                     rest * static_cast<std::int64_t>(i) / static_cast<std::int64_t>(steps));
+    co_await timer.async_wait(net::redirect_error(use_task, ignored));
+    append_sse(pending_, events[i].data, events[i].event);
+    const bool alive = co_await flush();
+    if (!alive) co_return;
+  }
+  co_await end_stream();
+}
+
+Task<void> Delivery::follow(AnswerFlight::Reader& reader, Waiter& waiter) {
+  const auto heartbeat = plan_.settings->config.server.heartbeat;
+  while (true) {
+    const auto event = reader.next();
+    if (event) {
+      const bool ended = co_await take(*event);
+      if (ended) co_return;
+      continue;
+    }
+    if (reader.closed()) {
+      const auto error =
+          api_error(500, "server_error", "no_answer", "The answer ended without a result");
+      const AnswerFailure failure{error.status, {}, error.body(api_of(plan_.request.endpoint))};
+      co_await fail(failure);
+      co_return;
+    }
+    if (!pending_.empty()) {  // nothing more is at hand
+      const bool alive = co_await flush();
+      if (!alive) co_return;
+      continue;
+    }
+    if (!writer_.started() || heartbeat.count() == 0) {
+      co_await waiter.sleep();
+      continue;
+    }
+    const bool quiet = co_await waiter.sleep_for(heartbeat);
+    if (quiet) continue;
+    pending_ = kHeartbeat;
+  }
+}
+
+Task<bool> Delivery::take(const AnswerEvent& event) {
+  if (const auto* head = std::get_if<AnswerHead>(&event)) {
+    use_head(*head);
+    co_return false;
+  }
+  if (const auto* chunk = std::get_if<AnswerChunk>(&event)) {
+    if (!plan_.request.stream) co_return false;
+    ++events_;
+    append(*chunk);
+    if (pending_.size() < kMaxPending) co_return false;
+    const bool alive = co_await flush();
+    co_return !alive;
+  }
+  if (const auto* complete = std::get_if<AnswerComplete>(&event)) {
+    co_await finish(*complete);
+  } else {
+    co_await fail(std::get<AnswerFailure>(event));
+  }
+  co_return true;
+}
+
+void Delivery::use_head(const AnswerHead& head) {
+  for (const auto& field : head.headers) {
+    // The limits of the upstream's account are the gateway's business, not its tenants'.
+    if (plan_.tenant && is_rate_limit(field.name)) continue;
+    const bool own = field.name.starts_with("x-fixpoint-");
+    if (own || !headers_.find(field.name)) headers_.set(field.name, field.value);
+  }
+  if (const auto* upstream = head.headers.find("x-fixpoint-upstream"))
+    exchange_.upstream = *upstream;
+  if (const auto* attempts = head.headers.find("x-fixpoint-attempts")) {
+    std::from_chars(attempts->data(), attempts->data() + attempts->size(), exchange_.attempts);
+  }
+}
+
+Task<void> Delivery::finish(const AnswerComplete& complete) {
+  exchange_.prompt_tokens = static_cast<std::int64_t>(complete.prompt_tokens);
+  exchange_.completion_tokens = static_cast<std::int64_t>(complete.completion_tokens);
+  exchange_.cost_microdollars = complete.cost_microdollars;
+  exchange_.generation = complete.generation;
+  if (!plan_.request.stream) {
+    if (!complete.generation.empty()) headers_.set("x-fixpoint-generation", complete.generation);
+    if (complete.cost_microdollars >= 0) {
+      headers_.set("x-fixpoint-cost", format_dollars(complete.cost_microdollars));
+    }
+    co_await send_plain(complete.body);
+    co_return;
+  }
+  if (events_ > 0) {
+    for (const auto& event : complete.end) append(event);
+  } else {  // made in the plain form
+    for (const auto& event : events_of(plan_, *complete.body))
+      append_sse(pending_, event.data, event.event);
+  }
+  const bool alive = co_await flush();
+  if (!alive) co_return;
+  co_await end_stream();
+}
+
+Task<void> Delivery::fail(const AnswerFailure& failure) {
+  if (writer_.started() || !pending_.empty()) {  // the status line is gone, or will be at once
+    const auto event = error_event(plan_.request.endpoint, failure.body, events_);
+    append_sse(pending_, event.data, event.event);
+    exchange_.status = failure.status;
+    const bool alive = co_await flush();
+    if (!alive) co_return;
+    const auto finished = co_await writer_.finish();
+    exchange_.status = finished ? failure.status : 499;
+    co_return;
+  }
+  Response response;
+  response.status = failure.status;
+  response.headers = final_headers();
+  response.headers.remove("x-fixpoint-generation");  // nothing was generated
+  for (const auto& field : failure.headers) {
+    if (plan_.tenant && is_rate_limit(field.name)) continue;
+    response.headers.set(field.name, field.value);
+  }
+  response.body = std::make_shared<const std::string>(failure.body);
+  exchange_.answered_bytes(failure.body.size());
+  const auto sent = co_await writer_.send(response);
+  exchange_.status = sent ? failure.status : 499;
+}
+
+Task<void> Delivery::send_plain(std::shared_ptr<const std::string> body) {
+  Response response;
+  response.headers = final_headers();
+  response.body = std::move(body);
+  exchange_.answered_bytes(response.body->size());
+  const auto sent = co_await writer_.send(response);
+  exchange_.status = sent ? 200 : 499;
+}
+
+// A stream that is all there goes out as one piece of known length.
+Task<void> Delivery::send_stream(std::shared_ptr<const std::string> events) {
+  Response response = stream_head();
+  response.body = std::move(events);
+  exchange_.answered_bytes(response.body->size());
+  const auto sent = co_await writer_.send(response);
+  exchange_.status = sent ? 200 : 499;
+}
+
+// Usage is for those who asked; the gateway itself may have asked the upstream for it.
+void Delivery::append(const SseEvent& event) {
+  if (!plan_.request.include_usage && is_usage_chunk(plan_.request.endpoint, event.data)) return;
+  append_sse(pending_, event.data, event.event);
+}
+
+Task<bool> Delivery::flush() {
+  if (!writer_.started()) {
+    const Response head = stream_head();
+    const auto begun = co_await writer_.begin(head);
+    if (!begun) co_return false;
+  }
+  if (pending_.empty()) co_return true;
+  exchange_.answered_bytes(pending_.size());
+  const auto written = co_await writer_.write(pending_);
+  pending_.clear();
+  co_return written.has_value();
+}
+
+Task<void> Delivery::end_stream() {
+  const auto finished = co_await writer_.finish();
+  exchange_.status = finished ? 200 : 499;
+}
+
+Response Delivery::stream_head() const {
+  Response head;
+  head.content_type = "text/event-stream; charset=utf-8";
+  head.headers = final_headers();
+  head.headers.add("X-Accel-Buffering", "no");  // nginx in front must not collect the stream
+  return head;
+}
+
+// The upstream's own request id where there is one: it is what its support asks for. Anthropic's
+// SDKs read another name.
+Headers Delivery::final_headers() const {
+  Headers headers = headers_;
+  if (!headers.find("x-request-id")) headers.add("x-request-id", exchange_.id);
+  if (api_of(plan_.request.endpoint) == Api::anthropic && !headers.find("request-id")) {
+    headers.add("request-id", exchange_.id);
+  }
+  return headers;
+}
+
+}  // namespace fixpoint

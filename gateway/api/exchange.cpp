@@ -1,0 +1,90 @@
+#include "gateway/api/exchange.hpp"
+
+#include "gateway/api/job.hpp"
+#include "gateway/gateway.hpp"
+#include "gateway/log.hpp"
+#include "gateway/telemetry/access_log.hpp"
+
+namespace fixpoint {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::steady_clock;
+
+}  // namespace
+
+Exchange::Exchange(Gateway& gateway, const Request& request, RequestKind request_kind)
+    : id("req-" + random_hex(24)), kind(request_kind), gateway_(gateway), request_(request) {
+  if (gateway.spans) trace = begin_trace(request.headers);
+}
+
+Exchange::~Exchange() {
+  const auto took = steady_clock::now() - started_;
+  gateway_.metrics.count_request(kind, status, duration<double>(took).count());
+  if (cache == CacheResult::hit) {
+    gateway_.metrics.count_overhead(AnswerSource::cache, duration<double>(took).count());
+  }
+  if (log_enabled(LogLevel::info)) log(took);
+  if (trace && trace->sampled) export_span();
+}
+
+void Exchange::log(std::chrono::nanoseconds took) const {
+  AccessRecord record;
+  record.id = id;
+  record.peer = request_.peer;
+  if (tenant) record.tenant = tenant->key.id;
+  record.method = request_.method;
+  record.path = request_.path;
+  record.endpoint = to_string(kind);
+  record.model = model;
+  record.upstream = upstream;
+  record.status = status;
+  record.duration = took;
+  if (first_byte != steady_clock::time_point{}) record.first_byte = first_byte - started_;
+  record.bytes_in = request_.body.size();
+  record.bytes_out = bytes_out;
+  if (cache) record.cache = to_string(*cache);
+  record.attempts = attempts;
+  record.prompt_tokens = prompt_tokens;
+  record.completion_tokens = completion_tokens;
+  if (cost_microdollars >= 0) record.cost = static_cast<double>(cost_microdollars) / 1e6;
+  if (trace) record.trace_id = trace->trace.text();
+  log_access(record);
+}
+
+void Exchange::export_span() const {
+  Span span;
+  span.trace = trace->trace;
+  span.span = trace->span;
+  span.parent = trace->parent;
+  span.state = trace->state;
+  span.kind = SpanKind::server;
+  span.name = request_.method + " " + request_.path;
+  span.start = started_at_;
+  span.end = std::chrono::system_clock::now();
+  span.failed = status >= 500;
+  if (status >= 400) span.error_type = std::to_string(status);
+  span.method = request_.method;
+  span.path = request_.path;
+  span.status = status;
+  if (kind <= RequestKind::count_tokens) {
+    span.operation = to_string(kind);
+    span.provider = upstream;
+    span.request_model = model;
+    span.response_model = response_model;
+    span.response_id = generation;
+    span.has_usage = prompt_tokens >= 0;
+    if (span.has_usage) {
+      span.input_tokens = static_cast<std::uint64_t>(prompt_tokens);
+      span.output_tokens = static_cast<std::uint64_t>(completion_tokens);
+    }
+  }
+  if (cache) span.cache_result = to_string(*cache);
+  span.request_id = id;
+  if (tenant) span.tenant = tenant->key.id;
+  span.upstream = upstream;
+  span.attempt = attempts > 0 ? static_cast<std::uint32_t>(attempts) : 0;
+  gateway_.spans->add(std::move(span));
+}
+
+}  // namespace fixpoint

@@ -1,0 +1,77 @@
+#include "gateway/api/lookup.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "gateway/api/waiter.hpp"
+#include "gateway/gateway.hpp"
+#include "gateway/log.hpp"
+
+namespace fixpoint {
+namespace {
+
+std::int64_t now_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+// What a store answers, on its way to the coroutine that asked.
+struct Pending {
+  std::optional<Store::Found> found;
+};
+
+// A local store answers before get() returns, a remote one from a thread of its own; both are told
+// apart by the thread.
+std::shared_ptr<Pending> ask(Store& store, const CacheKey& key, const Executor& executor,
+                             const Wake& wake) {
+  auto pending = std::make_shared<Pending>();
+  store.get(key, [pending, executor, wake, asker = std::this_thread::get_id()](auto found) {
+    if (std::this_thread::get_id() == asker) {
+      pending->found = std::move(found);
+      return;
+    }
+    net::post(executor, [pending, wake, found = std::move(found)]() mutable {
+      pending->found = std::move(found);
+      wake();
+    });
+  });
+  return pending;
+}
+
+Lookup judge(const Plan& plan, const Store::Found& found) {
+  Lookup result;
+  if (!found) {
+    log_warning("cache: " + found.error().message);
+    result.forward = "miss; detail=store-error";
+    result.failed = true;
+    return result;
+  }
+  if (!*found) return result;
+  const auto age_ms = now_ms() - (*found)->created_ms;
+  const auto ttl = plan.settings->config.cache.ttl.count();
+  const auto& max_age = plan.request.directives.cache.max_age_s;
+  if ((ttl > 0 && age_ms > ttl) || (max_age && age_ms / 1000 > *max_age)) {
+    result.forward = "stale";
+    return result;
+  }
+  result.entry = *found;
+  return result;
+}
+
+}  // namespace
+
+Task<Lookup> look_up(Gateway& gateway, const Plan& plan) {
+  const auto executor = co_await net::this_coro::executor;
+  Waiter waiter(executor);
+  const Wake wake = waiter.wake();
+  const auto pending = ask(*gateway.store, plan.key, executor, wake);
+  while (!pending->found) {
+    co_await waiter.sleep();
+  }
+  co_return judge(plan, *pending->found);
+}
+
+}  // namespace fixpoint

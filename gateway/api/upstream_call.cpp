@@ -1,0 +1,125 @@
+#include "gateway/api/upstream_call.hpp"
+
+#include <utility>
+
+#include "gateway/api/header_policy.hpp"
+#include "gateway/api/plan.hpp"
+#include "gateway/json_edit.hpp"
+#include "gateway/json_guard.hpp"
+
+namespace fixpoint {
+namespace {
+
+// Sets members of a body's text, or nothing when one of them cannot be set.
+class Editor {
+ public:
+  explicit Editor(std::string& body) : body_(body) {}
+  void set(std::string_view name, std::string_view value) {
+    if (error_) return;
+    auto edited = set_member(body_, name, value);
+    if (edited) {
+      body_ = std::move(*edited);
+    } else {
+      error_ = bad_request(edited.error().message, std::string(name));
+    }
+  }
+  // A member of a member that is an object, or absent.
+  void set_inner(std::string_view outer, std::string_view name, std::string_view value) {
+    if (error_) return;
+    const auto given = find_member(body_, outer);
+    std::string object = given && *given && **given != "null" ? std::string(**given) : "{}";
+    auto widened = set_member(object, name, value);
+    if (!widened) {
+      error_ = bad_request(widened.error().message, std::string(outer));
+      return;
+    }
+    set(outer, *widened);
+  }
+  const std::optional<ApiError>& error() const { return error_; }
+
+ private:
+  std::string& body_;
+  std::optional<ApiError> error_;
+};
+
+bool has_usage_option(Endpoint endpoint) {
+  return endpoint == Endpoint::chat_completions || endpoint == Endpoint::completions;
+}
+
+void ask_for_logprobs(Endpoint endpoint, std::uint64_t count, Editor& editor) {
+  if (endpoint == Endpoint::completions) {
+    editor.set("logprobs", std::to_string(count));
+    return;
+  }
+  editor.set("logprobs", "true");
+  editor.set("top_logprobs", std::to_string(count));
+}
+
+}  // namespace
+
+ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& upstream,
+                                            bool inject_logprobs) {
+  const auto& config = upstream.config;
+  const auto endpoint = endpoint_at(config.kind, work.endpoint);
+  if (!endpoint) {
+    return refuse(bad_request("Upstream '" + config.name + "' has no endpoint for " +
+                                  std::string(endpoint_name(work.endpoint)),
+                              "model", "unsupported_endpoint"));
+  }
+  UpstreamCall call;
+  call.endpoint = *endpoint;
+  std::string body = work.body;
+  if (*endpoint != work.endpoint) {
+    const auto tree = parse_json(body);
+    if (!tree) return refuse(bad_request("The request body " + tree.error().message));
+    auto translated = translate_request(work.endpoint, *endpoint, *tree);
+    if (!translated) return refuse(translation_error(translated.error()));
+    body = translated->body.dump(-1, ' ', false, Json::error_handler_t::replace);
+    call.dropped = std::move(translated->dropped);
+    call.translator = make_translator(work.endpoint, *endpoint, *tree);
+  }
+
+  Editor editor(body);
+  const auto name = upstream.model_name(work.model);
+  if (name != work.model) editor.set("model", json_string(name));
+  if (work.stream && config.ask_for_usage && has_usage_option(*endpoint) &&
+      (!work.wants_usage || *endpoint != work.endpoint)) {
+    editor.set_inner("stream_options", "include_usage", "true");
+  }
+  const bool can_have_logprobs = has_usage_option(*endpoint) && *endpoint == work.endpoint;
+  if (inject_logprobs && can_have_logprobs && !work.wants_logprobs) {
+    ask_for_logprobs(*endpoint, work.settings->config.log.top_logprobs, editor);
+    call.strip_logprobs = true;
+  }
+  if (editor.error()) return refuse(*editor.error());
+
+  call.request.path = endpoint_path(*endpoint);
+  if (!work.query.empty()) call.request.path += "?" + work.query;
+  if (upstream.keys) call.key = upstream.keys->next();
+  call.request.headers = forwarded_headers(config, call.key ? call.key->text : nullptr,
+                                           work.headers, work.tenant != nullptr);
+  if (work.trace) {
+    call.span = new_span_id();
+    set_trace_headers(*work.trace, call.span, call.request.headers);
+  }
+  call.request.body = std::make_shared<const std::string>(std::move(body));
+  return call;
+}
+
+CacheKey key_at(const UpstreamWork& work, const Upstream& upstream) {
+  std::string body = work.body;
+  const auto name = upstream.model_name(work.model);
+  if (name != work.model) body = set_member(body, "model", json_string(name)).value_or(body);
+  const auto scope =
+      key_scope(upstream, work.endpoint, work.tenant.get(), work.headers, work.query);
+  BodyKeyInput input;
+  input.tenant = scope.tenant;
+  input.provider = upstream.config.name;
+  input.base_url = upstream.config.base_url;
+  input.endpoint = scope.endpoint;
+  input.request = body;
+  input.sample = work.sample;
+  return body_key(input).value();
+}
+
+}  // namespace fixpoint

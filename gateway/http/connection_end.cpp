@@ -1,0 +1,71 @@
+// The ends of a Connection: proper, with what is still to be said and heard, or cut.
+#include "gateway/http/connection.hpp"
+
+namespace fixpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+// After an early error the client may still be sending. Closing at once would reset the connection
+// and destroy the reply on its way, so what it sends is discarded for a while.
+constexpr milliseconds kLingerTime{2000};
+constexpr std::size_t kLingerBytes = 16u << 20;
+constexpr std::size_t kLingerRead = 64 * 1024;
+
+}  // namespace
+
+void Connection::close_when_idle() {
+  if (phase_ == Phase::idle || phase_ == Phase::handshaking) on_deadline();
+}
+
+void Connection::cut() {
+  set_error(ErrorCode::closed, "the connection was cut");
+  cancel_.emit(net::cancellation_type::terminal);
+  error_code ec;
+  socket().close(ec);
+}
+
+void Connection::abort() {
+  set_error(ErrorCode::closed, "the response was aborted");
+  deadline_.cancel();
+  error_code ec;
+  // With TLS nothing more is said either: the missing close_notify shows that the body was cut.
+  // A body that ends with the connection looks complete after a plain close: reset instead.
+  if (started_ && !chunked_) socket().set_option(net::socket_base::linger(true, 0), ec);
+  socket().close(ec);
+}
+
+// A proper end, after which the client has everything that was sent.
+Task<void> Connection::close() {
+  error_code ec;
+  enter(Phase::lingering, kLingerTime);
+  // Closing with unread bytes in the kernel resets the connection, too.
+  const bool discard = linger_ || in_.size() > 0 || socket().available(ec) > 0;
+  if (secured_) {
+    // Nothing more is expected of this client: say_end() need not wait for its close_notify.
+    if (!discard) socket().shutdown(tcp::socket::shutdown_receive, ec);
+    co_await stream_.say_end(ec);
+  }
+  if (discard) {
+    co_await linger();
+  }
+  deadline_.cancel();
+  socket().shutdown(tcp::socket::shutdown_both, ec);
+  socket().close(ec);
+}
+
+// Below TLS: what still comes is not looked at.
+Task<void> Connection::linger() {
+  error_code ec;
+  socket().shutdown(tcp::socket::shutdown_send, ec);
+  in_.consume(in_.size());
+  for (std::size_t discarded = 0; discarded < kLingerBytes;) {
+    const auto space = in_.prepare(kLingerRead);
+    const std::size_t n =
+        co_await socket().async_read_some(space, net::redirect_error(use_task, ec));
+    if (ec) break;
+    discarded += n;
+  }
+}
+
+}  // namespace fixpoint

@@ -1,0 +1,92 @@
+#include "gateway/settings.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+
+namespace fixpoint {
+namespace {
+
+std::vector<WeightedUpstream> choices_of(const RouteConfig& route) {
+  std::vector<WeightedUpstream> choices;
+  if (!route.upstream.empty()) choices.push_back({route.upstream, 1});
+  for (const auto& [name, text] : route.weights) {
+    std::uint64_t weight = 0;  // checked when the file was loaded
+    std::from_chars(text.data(), text.data() + text.size(), weight);
+    choices.push_back({name, weight});
+  }
+  return choices;
+}
+
+PriceTable price_table(const Config& config) {
+  auto prices = PriceTable::make(config.prices);
+  if (!prices) throw std::runtime_error(prices.error().message);
+  return std::move(*prices);
+}
+
+}  // namespace
+
+Settings::Settings(Config configuration, Cores& cores, RequestMetrics& metrics,
+                   const Settings* previous)
+    : config(std::move(configuration)), prices(price_table(config)) {
+  for (const auto& upstream : config.upstreams) {
+    auto known = previous ? previous->find_upstream(upstream.name) : nullptr;
+    if (!known || !(known->config == upstream)) {
+      known = std::make_shared<Upstream>(upstream, cores, metrics);
+    }
+    upstreams_.emplace(upstream.name, std::move(known));
+  }
+  for (const auto& route : config.routes) {
+    Route made{&route, choices_of(route), nullptr};
+    if (!made.choices.empty()) {
+      made.balancer = std::make_unique<Balancer>(made.choices, route.fallbacks);
+    }
+    routes_.push_back(std::move(made));
+  }
+}
+
+const Route* Settings::find_route(std::string_view model) const {
+  const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const Route& route) {
+    return glob_matches(route.config->model, model);
+  });
+  return found == routes_.end() ? nullptr : &*found;
+}
+
+UpstreamPtr Settings::find_upstream(std::string_view name) const {
+  const auto found = upstreams_.find(name);
+  return found == upstreams_.end() ? nullptr : found->second;
+}
+
+std::vector<UpstreamPtr> Settings::order(const Route& route, const std::uint64_t* sticky) const {
+  std::vector<UpstreamPtr> order;
+  const auto add = [&](const std::string& name) { order.push_back(find_upstream(name)); };
+  if (sticky && route.choices.size() > 1) {
+    std::uint64_t total = 0;
+    for (const auto& choice : route.choices) total += choice.weight;
+    std::uint64_t place = *sticky % total;
+    for (const auto& choice : route.choices) {
+      if (place < choice.weight) {
+        add(choice.name);
+        break;
+      }
+      place -= choice.weight;
+    }
+    for (const auto& name : route.config->fallbacks) {
+      if (name != order.front()->config.name) add(name);
+    }
+    return order;
+  }
+  if (route.choices.size() == 1) {  // the usual case, without a lock
+    add(route.choices.front().name);
+    for (const auto& name : route.config->fallbacks) add(name);
+    return order;
+  }
+  const auto is_open = [&](const std::string& name) {
+    return !find_upstream(name)->breaker.would_allow();
+  };
+  for (const auto* name : route.balancer->order(is_open)) add(*name);
+  return order;
+}
+
+}  // namespace fixpoint

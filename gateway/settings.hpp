@@ -1,0 +1,51 @@
+// What a reload replaces: the configuration with everything that is made from it. A request holds
+// on to the settings that it began with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/config.hpp"
+#include "gateway/tenants/price_table.hpp"
+#include "gateway/upstream/balancer.hpp"
+#include "gateway/upstream/upstream.hpp"
+
+namespace fixpoint {
+
+struct Route {
+  const RouteConfig* config;
+  std::vector<WeightedUpstream> choices;  // empty: a local model answers
+  std::unique_ptr<Balancer> balancer;     // null with choices empty
+};
+
+// Immutable but for what its upstreams and balancers count. Thread-safe.
+class Settings {
+ public:
+  // Upstreams whose configuration did not change are taken from `previous` (null: none), with their
+  // connections, breakers and queues. Throws std::runtime_error for a CA file or a price.
+  Settings(Config configuration, Cores& cores, RequestMetrics& metrics, const Settings* previous);
+
+  const Config config;
+  const PriceTable prices;
+
+  // The first route whose glob matches, or null.
+  const Route* find_route(std::string_view model) const;
+  // Null: no such upstream.
+  UpstreamPtr find_upstream(std::string_view name) const;
+  // The upstreams to try, in order. Requests that ask for one particular answer (`sticky`: a digest
+  // of theirs) always begin at the same upstream, so that its answer has one place in the cache;
+  // the others are spread by weight.
+  std::vector<UpstreamPtr> order(const Route& route, const std::uint64_t* sticky) const;
+
+ private:
+  std::map<std::string, UpstreamPtr, std::less<>> upstreams_;
+  std::vector<Route> routes_;
+};
+using SettingsPtr = std::shared_ptr<const Settings>;
+
+}  // namespace fixpoint

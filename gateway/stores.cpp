@@ -1,0 +1,133 @@
+#include "gateway/stores.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include "gateway/log.hpp"
+
+namespace fixpoint {
+namespace {
+
+// Write errors come in bursts, one for each entry of a group: one line tells of all.
+class RateLimitedWarning {
+ public:
+  explicit RateLimitedWarning(std::string prefix) : prefix_(std::move(prefix)) {}
+  void operator()(const Error& error) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::seconds(1)) return;
+    last_ = now;
+    log_warning(prefix_ + error.message);
+  }
+
+ private:
+  std::string prefix_;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+std::function<void(const Error&)> warn(std::string prefix) {
+  // Shared: std::function copies what it holds. Each store calls it from one thread.
+  return [warning = std::make_shared<RateLimitedWarning>(std::move(prefix))](const Error& error) {
+    (*warning)(error);
+  };
+}
+
+StoreLimits limits_of(const CacheConfig& config) {
+  StoreLimits limits;
+  limits.ttl = config.ttl;
+  limits.max_bytes = config.max_bytes;
+  limits.compress_above = config.compress_above;
+  return limits;
+}
+
+Result<std::unique_ptr<Store>> open_shared(const CacheConfig& config) {
+  RedisStoreOptions options;
+  options.url = config.redis_url;
+  options.cluster = config.redis_cluster;
+  options.ca_file = config.redis_ca_file;
+  options.prefix = config.redis_prefix;
+  options.timeout = config.redis_timeout;
+  options.limits = limits_of(config);
+  options.on_error = warn("cache: ");
+  return open_redis_store(options);
+}
+
+Result<std::unique_ptr<Store>> open_embedded(const CacheConfig& config) {
+  SqliteStoreOptions options;
+  options.path = config.path;
+  options.limits = limits_of(config);
+  options.on_write_error = warn("cache: ");
+  return open_sqlite_store(options);
+}
+
+Result<void> open_recordings(Gateway& gateway, const ServeArguments& arguments) {
+  const bool record = arguments.record_dir.has_value();
+  auto recordings = open_recording(record ? *arguments.record_dir : *arguments.replay_dir);
+  if (!recordings) return tl::make_unexpected(std::move(recordings.error()));
+  gateway.recording = record ? Recording::record : Recording::replay;
+  gateway.recordings = recordings->get();
+  gateway.store = std::move(*recordings);
+  return {};
+}
+
+Result<void> open_cache(Gateway& gateway, const ServeArguments& arguments) {
+  const auto& config = arguments.config.cache;
+  if (arguments.record_dir || arguments.replay_dir) return open_recordings(gateway, arguments);
+  if (!config.enabled) return {};
+  auto below = config.redis_url.empty() ? open_embedded(config) : open_shared(config);
+  if (!below) return tl::make_unexpected(std::move(below.error()));
+  gateway.store =
+      config.memory_bytes == 0
+          ? std::move(*below)
+          : make_tiered_store(make_memory_store(config.memory_bytes), std::move(*below));
+  return {};
+}
+
+Result<void> open_log(Gateway& gateway, const TokenLogConfig& config) {
+  if (!config.enabled) return {};
+  TokenLogOptions options;
+  options.path = config.path;
+  options.max_bytes = config.max_bytes;
+  options.max_age = config.max_age;
+  options.keep_text = config.text == TextCapture::full;
+  options.redact = config.redact;
+  options.on_write_error = warn("token log: ");
+  auto log = TokenLog::open(options);
+  if (!log) return tl::make_unexpected(std::move(log.error()));
+  auto seen = (*log)->fingerprints();
+  if (!seen) return tl::make_unexpected(std::move(seen.error()));
+  gateway.log = std::move(*log);
+  gateway.fingerprints = std::make_unique<FingerprintTracker>(std::move(*seen));
+  return {};
+}
+
+Result<void> open_tenants(Gateway& gateway, const Config& config) {
+  TenantsOptions options;
+  options.path = key_file_of(config.data_dir);
+  options.prices = config.prices;
+  options.on_error = warn("keys: ");
+  auto tenants = Tenants::open(std::move(options));
+  if (!tenants) return tl::make_unexpected(std::move(tenants.error()));
+  gateway.tenants = std::move(*tenants);
+  return {};
+}
+
+}  // namespace
+
+bool open_stores(Gateway& gateway, const ServeArguments& arguments) {
+  const auto& config = arguments.config;
+  // The first start makes the data folder, for this user alone: prompts are personal data. A
+  // failure shows in the message of the store that needed it.
+  std::error_code code;
+  if (std::filesystem::create_directories(config.data_dir, code)) {
+    std::filesystem::permissions(config.data_dir, std::filesystem::perms::owner_all, code);
+  }
+  const auto opened = [](const char* what, const Result<void>& result) {
+    if (!result) log_error(std::string(what) + ": " + result.error().message);
+    return result.has_value();
+  };
+  return opened("keys", open_tenants(gateway, config)) &&
+         opened("cache", open_cache(gateway, arguments)) &&
+         opened("token log", open_log(gateway, config.log));
+}
+
+}  // namespace fixpoint

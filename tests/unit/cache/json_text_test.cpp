@@ -1,0 +1,94 @@
+#include "cache/json_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace fixpoint {
+namespace {
+
+// Numbers and escapes that a parser would rewrite.
+constexpr const char* kText =
+    R"( {"a" : [1.0, -0, 1e2,12345678901234567890.5] ,"b\u0041":{ },"c":[] , "d":[ {"e":"x\/y,:{"},"f"],)"
+    R"("g":null} )";
+
+TEST(JsonText, ChangesWhiteSpaceAlone) {
+  ASSERT_TRUE(is_json(kText));
+  EXPECT_EQ(layout_json(kText, JsonLayout::compact),
+            R"({"a":[1.0,-0,1e2,12345678901234567890.5],"b\u0041":{},"c":[],)"
+            R"("d":[{"e":"x\/y,:{"},"f"],"g":null})");
+  EXPECT_EQ(layout_json(kText, JsonLayout::spaced),
+            R"({"a": [1.0, -0, 1e2, 12345678901234567890.5], "b\u0041": {}, "c": [], )"
+            R"("d": [{"e": "x\/y,:{"}, "f"], "g": null})");
+  EXPECT_EQ(layout_json(kText, JsonLayout::indented), R"({
+  "a": [
+    1.0,
+    -0,
+    1e2,
+    12345678901234567890.5
+  ],
+  "b\u0041": {},
+  "c": [],
+  "d": [
+    {
+      "e": "x\/y,:{"
+    },
+    "f"
+  ],
+  "g": null
+})");
+  EXPECT_EQ(layout_json(kText, JsonLayout::readable), R"({
+  "a": [1.0, -0, 1e2, 12345678901234567890.5],
+  "b\u0041": {},
+  "c": [],
+  "d": [
+    {
+      "e": "x\/y,:{"
+    },
+    "f"
+  ],
+  "g": null
+})");
+  for (const JsonLayout layout : {JsonLayout::spaced, JsonLayout::indented, JsonLayout::readable}) {
+    const std::string text = layout_json(kText, layout);
+    EXPECT_EQ(layout_json(text, layout), text);
+    EXPECT_EQ(layout_json(text, JsonLayout::compact), layout_json(kText, JsonLayout::compact));
+  }
+  EXPECT_EQ(layout_json(" 17 ", JsonLayout::indented), "17");
+}
+
+TEST(JsonText, SaysWhatIsNoJson) {
+  for (const char* text : {"", "{", "{} {}", "{\"a\":1,\"a\":2}", "'a'", "\xFF", "[1e400]"}) {
+    EXPECT_FALSE(is_json(text)) << text;
+  }
+  EXPECT_FALSE(is_json(std::string(101, '[') + std::string(101, ']')));
+  EXPECT_TRUE(is_json(std::string(100, '[') + std::string(100, ']')));
+}
+
+TEST(JsonText, MembersKeepTheirSpelling) {
+  const auto members = json_members(kText);
+  ASSERT_TRUE(members);
+  ASSERT_EQ(members->size(), 5u);
+  EXPECT_EQ((*members)[0].name, "a");
+  EXPECT_EQ((*members)[0].value, "[1.0, -0, 1e2,12345678901234567890.5]");
+  EXPECT_EQ((*members)[1].name, "bA");
+  EXPECT_EQ((*members)[4].value, "null");
+  EXPECT_FALSE(json_members("[]"));
+  EXPECT_FALSE(json_members("{"));
+}
+
+TEST(JsonText, StringsComeBackOrAreRefused) {
+  for (const std::string text :
+       {std::string("plain"), std::string("q\"\\\n\0z", 6), std::string("\xC3\xA4\xF0\x9F\x98\x80"),
+        std::string("\xEF\xBF\xBD")}) {
+    const auto json = quote_json(text);
+    ASSERT_TRUE(json);
+    EXPECT_EQ(unquote_json(*json), text);
+  }
+  EXPECT_FALSE(quote_json("\xFF"));
+  EXPECT_FALSE(quote_json("\xC3"));
+  EXPECT_FALSE(unquote_json("17"));
+}
+
+}  // namespace
+}  // namespace fixpoint

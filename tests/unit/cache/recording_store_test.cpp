@@ -1,0 +1,227 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cache/store.hpp"
+#include "tests/unit/cache/store_conformance.hpp"
+#include "tests/unit/cache/temporary_folder.hpp"
+
+namespace fixpoint::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct RecordingBackend {
+  TemporaryFolder folder;
+  std::unique_ptr<Store> open(const StoreLimits& = {}) {
+    Result<std::unique_ptr<RecordingStore>> store = open_recording(folder.file("recorded"));
+    if (!store) throw std::runtime_error(store.error().message);
+    return std::move(*store);
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Recording, StoreConformance, RecordingBackend);
+INSTANTIATE_TYPED_TEST_SUITE_P(Recording, PersistentStoreConformance, RecordingBackend);
+
+CacheKey chat_key(const std::string& content, const std::string& rest = "",
+                  const std::string& model = "gpt-4o") {
+  const std::string request = R"({"model":")" + model +
+                              R"(","messages":[{"role":"system","content":)"
+                              R"("Be brief."},{"role":"user","content":")" +
+                              content + "\"}]" + rest + "}";
+  BodyKeyInput input;
+  input.provider = "openai";
+  input.base_url = "https://api.example/v1";
+  input.endpoint = "chat.completions";
+  input.request = request;
+  return body_key(input).value();
+}
+
+Entry chat_entry(const CacheKey& key, const std::string& text) {
+  Entry entry = entry_of("", R"({"id":"x","text":")" + text + "\"}");
+  entry.key = key;
+  entry.model = "gpt-4o";
+  return entry;
+}
+
+class RecordingStoreTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<RecordingStore> open() {
+    Result<std::unique_ptr<RecordingStore>> store = open_recording(directory_);
+    EXPECT_TRUE(store) << store.error().message;
+    return std::move(*store);
+  }
+  Error open_error() {
+    Result<std::unique_ptr<RecordingStore>> store = open_recording(directory_);
+    return store ? Error{ErrorCode::closed, "opened"} : store.error();
+  }
+  std::vector<std::string> files() {
+    std::vector<std::string> names;
+    for (const auto& file : std::filesystem::directory_iterator(directory_)) {
+      names.push_back(file.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  std::string read(const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(directory_ + "/" + name).rdbuf();
+    return std::move(text).str();
+  }
+  void edit(const std::string& name, const std::string& from, const std::string& to) {
+    std::string text = read(name);
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    std::ofstream(directory_ + "/" + name) << text.replace(at, from.size(), to);
+  }
+
+  TemporaryFolder folder_;
+  std::string directory_ = folder_.file("tests/recorded");
+};
+
+TEST_F(RecordingStoreTest, OneFileForEachAnswerWithATellingName) {
+  const auto store = open();
+  const CacheKey key = chat_key("Hi");
+  put(*store, chat_entry(key, "Hello"));
+  Entry strange = entry_of("m", "b");
+  strange.endpoint = "../..";
+  strange.model = "org/model:1 \xC3\xA4";
+  put(*store, strange);
+  EXPECT_THAT(files(),
+              ElementsAre("_._..-org_model_1___-" + strange.key.hex.substr(0, 12) + ".json",
+                          "chat.completions-gpt-4o-" + key.hex.substr(0, 12) + ".json"));
+  EXPECT_THAT(read(files()[1]), HasSubstr("\"text\": \"Hello\""));
+}
+
+TEST_F(RecordingStoreTest, TheSameAnswerAgainChangesNoFile) {
+  const auto store = open();
+  Entry entry = chat_entry(chat_key("Hi"), "Hello");
+  put(*store, entry);
+  const std::string before = read(files()[0]);
+  entry.created_ms += 1000;
+  entry.generation = "gen-other";
+  put(*store, entry);
+  EXPECT_EQ(read(files()[0]), before);
+  put(*store, chat_entry(entry.key, "Another"));
+  EXPECT_THAT(read(files()[0]), HasSubstr("Another"));
+  EXPECT_EQ(files().size(), 1u);
+}
+
+TEST_F(RecordingStoreTest, AnEditedAnswerIsServedAndARenamedFileKept) {
+  const CacheKey key = chat_key("Hi");
+  put(*open(), chat_entry(key, "Hello"));
+  edit(files()[0], "Hello", "Edited");
+  std::filesystem::rename(directory_ + "/" + files()[0], directory_ + "/greeting.json");
+  const auto store = open();
+  EXPECT_EQ(body_of(*store, key), R"({"id":"x","text":"Edited"})");
+  put(*store, chat_entry(key, "New"));
+  EXPECT_THAT(files(), ElementsAre("greeting.json"));
+  EXPECT_THAT(read("greeting.json"), HasSubstr("New"));
+}
+
+TEST_F(RecordingStoreTest, ARequestThatDoesNotGiveItsKeyIsAnErrorThatNamesTheFile) {
+  put(*open(), chat_entry(chat_key("Hi"), "Hello"));
+  const std::string name = files()[0];
+  edit(name, "\"Hi\"", "\"Ho\"");
+  EXPECT_EQ(open_error().code, ErrorCode::invalid);
+  EXPECT_THAT(open_error().message, AllOf(HasSubstr(name), HasSubstr("digest")));
+  // White space and the order of members do not matter.
+  edit(name, "\"Ho\"", "  \"\\u0048i\"");
+  EXPECT_EQ(open_error().message, "opened");
+}
+
+TEST_F(RecordingStoreTest, WhatIsNoRecordingIsAnErrorThatNamesTheFile) {
+  put(*open(), chat_entry(chat_key("Hi"), "Hello"));
+  std::ofstream(directory_ + "/notes.txt") << "not looked at";
+  std::ofstream(directory_ + "/half.json.tmp") << "nor this";
+  EXPECT_EQ(open_error().message, "opened");
+  std::ofstream(directory_ + "/half.json") << "{\"format\":1";
+  EXPECT_THAT(open_error().message, HasSubstr("half.json: "));
+  std::filesystem::remove(directory_ + "/half.json");
+  std::filesystem::copy_file(directory_ + "/" + files()[0], directory_ + "/twice.json");
+  EXPECT_THAT(open_error().message,
+              AllOf(HasSubstr("twice.json: the same key as in chat.completions-gpt-4o-")));
+}
+
+TEST_F(RecordingStoreTest, PurgeRemovesTheFiles) {
+  const auto store = open();
+  put(*store, chat_entry(chat_key("Hi"), "Hello"));
+  put(*store, chat_entry(chat_key("Ho"), "Hello"));
+  EntryFilter filter;
+  filter.key = chat_key("Hi").name();
+  EXPECT_EQ(*store->purge(filter), 1u);
+  EXPECT_EQ(files().size(), 1u);
+}
+
+TEST_F(RecordingStoreTest, AWriteThatFailsIsCounted) {
+  const auto store = open();
+  std::filesystem::remove_all(directory_);
+  put(*store, chat_entry(chat_key("Hi"), "Hello"));
+  EXPECT_EQ(store->failed_writes(), 1u);
+  EXPECT_EQ(body_of(*store, chat_key("Hi")), "none");
+}
+
+TEST_F(RecordingStoreTest, ADirectoryThatCannotBe) {
+  std::ofstream(folder_.file("tests")) << "a file";
+  EXPECT_EQ(open_error().code, ErrorCode::io);
+  EXPECT_EQ(open_recording("").error().code, ErrorCode::invalid);
+}
+
+TEST_F(RecordingStoreTest, ExplainsAMissByTheNearestRecording) {
+  const auto store = open();
+  EXPECT_EQ(store->explain_miss(chat_key("Hi")), "");
+  const CacheKey near = chat_key("Why is the sky blue?", R"(,"temperature":0)");
+  put(*store, chat_entry(near, "a"));
+  put(*store, chat_entry(chat_key("Hi", R"(,"temperature":1,"top_p":0.5)", "other"), "b"));
+  const std::string why =
+      store->explain_miss(chat_key("Why is the sky red?", R"(,"seed":9007199254740993)"));
+  EXPECT_EQ(why, "the nearest recording is chat.completions-gpt-4o-" + near.hex.substr(0, 12) +
+                     ".json, which differs in messages[1].content (recorded \"Why is the sky "
+                     "blue?\", asked \"Why is the sky red?\"), seed (recorded nothing, asked "
+                     "9007199254740993), temperature (recorded 0, asked nothing)");
+  EXPECT_EQ(store->explain_miss(*parse_key_name(key_of("x").name())), "");
+}
+
+TEST_F(RecordingStoreTest, ExplanationsAreShort) {
+  const auto store = open();
+  std::string stored = "[", asked = "[";
+  for (int i = 0; i < 9; ++i) {
+    stored += std::to_string(i) + ",";
+    asked += std::to_string(i + 1) + ",";
+  }
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "\xC3\xA4";
+  put(*store, chat_entry(chat_key("Hi", ",\"stop\":" + stored + "9]"), "a"));
+  const std::string why = store->explain_miss(chat_key(text, ",\"stop\":" + asked + "9]"));
+  EXPECT_THAT(why, AllOf(HasSubstr(" and 5 more"), HasSubstr("stop[3] (recorded 3, asked 4)"),
+                         Not(HasSubstr("stop[4]")), HasSubstr("\xC3\xA4...)")));
+  EXPECT_LT(why.size(), 400u);
+}
+
+TEST_F(RecordingStoreTest, OtherPartsOfTheKeyAreExplainedToo) {
+  const auto store = open();
+  PromptKeyInput input;
+  const std::vector<std::int32_t> tokens{1, 2, 3}, others{1, 5, 3};
+  input.endpoint = "chat.completions";
+  input.fingerprint = "before";
+  input.tokens = tokens;
+  Entry entry = entry_of("", "{}");
+  entry.key = prompt_key(input);
+  put(*store, entry);
+  input.fingerprint = "after";
+  input.tokens = others;
+  EXPECT_THAT(store->explain_miss(prompt_key(input)),
+              HasSubstr("differs in fingerprint (recorded \"before\", asked \"after\"), tokens[1] "
+                        "(recorded 2, asked 5)"));
+}
+
+}  // namespace
+}  // namespace fixpoint::test
