@@ -4,7 +4,7 @@
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache mold pkg-config
-  libboost1.81-dev libssl-dev libsqlite3-dev nlohmann-json3-dev libspdlog-dev libyaml-cpp-dev
+  libboost1.81-dev libssl-dev libsqlite3-dev nlohmann-json3-dev libyaml-cpp-dev
   libcli11-dev libpcre2-dev libutf8proc-dev libhwy-dev libexpected-dev libzstd-dev libhiredis-dev
   ca-certificates curl python3 python3-pip)
 tests=(libgtest-dev libgmock-dev librapidcheck-dev clang-14 libclang-rt-14-dev clang-format-19

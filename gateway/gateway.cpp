@@ -5,6 +5,7 @@
 
 #include "gateway/api/job.hpp"
 #include "gateway/log.hpp"
+#include "gateway/telemetry/process_metrics.hpp"
 
 namespace fixpoint {
 namespace {
@@ -33,6 +34,7 @@ UpstreamHealth health_of(const std::weak_ptr<Upstream>& weak) {
 
 Gateway::Gateway(Config configuration, Cores& all_cores) : cores(all_cores) {
   install(std::make_shared<const Settings>(std::move(configuration), cores, metrics, nullptr));
+  add_process_metrics(registry);
   registry.gauge_from("fixpoint_flights", "Answers being made that several requests may share.", {},
                       [this] { return static_cast<double>(flights.size()); });
   registry.counter_from("fixpoint_cache_write_failures_total", "Answers that could not be stored.",

@@ -177,7 +177,7 @@ int serve(const ServeArguments& arguments) {
   } else {
     exit_code = kExitFailed;
   }
-  server.drain(config.server.drain_timeout);
+  server.drain(gateway.settings()->config.server.drain_timeout);
   gateway.engines.clear();  // its callbacks post to the cores: first the engines, then the cores
   gateway.background.join();
   cores.stop();

@@ -31,6 +31,10 @@ std::function<void(const Error&)> warn(std::string prefix) {
   };
 }
 
+// The store below has to hear now and then that an entry is used, and another gateway's purge has
+// to be seen here.
+constexpr std::chrono::minutes kMemoryAge{10};
+
 StoreLimits limits_of(const CacheConfig& config) {
   StoreLimits limits;
   limits.ttl = config.ttl;
@@ -75,10 +79,12 @@ Result<void> open_cache(Gateway& gateway, const ServeArguments& arguments) {
   if (!config.enabled) return {};
   auto below = config.redis_url.empty() ? open_embedded(config) : open_shared(config);
   if (!below) return tl::make_unexpected(std::move(below.error()));
-  gateway.store =
-      config.memory_bytes == 0
-          ? std::move(*below)
-          : make_tiered_store(make_memory_store(config.memory_bytes), std::move(*below));
+  if (config.memory_bytes == 0) {
+    gateway.store = std::move(*below);
+  } else {
+    gateway.store =
+        make_tiered_store(make_memory_store(config.memory_bytes, kMemoryAge), std::move(*below));
+  }
   return {};
 }
 

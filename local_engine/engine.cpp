@@ -126,7 +126,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const std::string& path, EngineOpti
       options.max_batch + options.prefill_chunk, options.max_batch + scoring_rows);
   impl->scheduler = std::make_unique<Scheduler>(
       std::move(model), *std::move(pool), Vocabulary{impl->tokenizer.get(), text.is_control},
-      SchedulerOptions{*context, options.max_batch, options.prefill_chunk, options.max_queue, scoring_rows});
+      SchedulerOptions{*context, options.max_batch, options.prefill_chunk, options.max_queue,
+                       scoring_rows});
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 

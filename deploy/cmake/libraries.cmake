@@ -5,7 +5,6 @@ find_package(SQLite3 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 find_package(tl-expected REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 

@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 Exchange::Exchange(Gateway& gateway, const Request& request, RequestKind request_kind)
     : id("req-" + random_hex(24)), kind(request_kind), gateway_(gateway), request_(request) {
-  if (gateway.spans) trace = begin_trace(request.headers);
+  if (request_kind <= RequestKind::count_tokens) trace = begin_trace(request.headers);
 }
 
 Exchange::~Exchange() {
@@ -25,7 +25,7 @@ Exchange::~Exchange() {
     gateway_.metrics.count_overhead(AnswerSource::cache, duration<double>(took).count());
   }
   if (log_enabled(LogLevel::info)) log(took);
-  if (trace && trace->sampled) export_span();
+  if (gateway_.spans && trace && trace->sampled) export_span();
 }
 
 void Exchange::log(std::chrono::nanoseconds took) const {
@@ -62,13 +62,13 @@ void Exchange::export_span() const {
   span.name = request_.method + " " + request_.path;
   span.start = started_at_;
   span.end = std::chrono::system_clock::now();
-  span.failed = status >= 500;
-  if (status >= 400) span.error_type = std::to_string(status);
+  span.failed = status >= 400;
+  if (span.failed) span.error_type = std::to_string(status);
   span.method = request_.method;
   span.path = request_.path;
   span.status = status;
   if (kind <= RequestKind::count_tokens) {
-    span.operation = to_string(kind);
+    span.operation = operation_name(static_cast<Endpoint>(kind));
     span.provider = upstream;
     span.request_model = model;
     span.response_model = response_model;

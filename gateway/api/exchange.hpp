@@ -38,7 +38,7 @@ class Exchange {
   std::int64_t cost_microdollars = -1;
   std::uint64_t bytes_out = 0;
   std::chrono::steady_clock::time_point first_byte{};
-  std::optional<TraceContext> trace;  // set where spans are exported
+  std::optional<TraceContext> trace;  // of a request for an answer
 
   void answered_bytes(std::size_t count) {
     if (bytes_out == 0) first_byte = std::chrono::steady_clock::now();

@@ -52,10 +52,21 @@ Result<void> AnswerJob::publish(SseEvent event) {
     flight->publish(std::move(event));
     return {};
   }
-  auto translated = translator->event(event);
+  auto translated = translate(event);
   if (!translated) return tl::make_unexpected(std::move(translated.error()));
   for (auto& one : *translated) flight->publish(std::move(one));
   return {};
+}
+
+// Also collects the client's events: the plain answer that is stored says what the stream said.
+Result<std::vector<SseEvent>> AnswerJob::translate(const SseEvent& event) {
+  auto translated = translator->event(event);
+  if (!translated) return translated;
+  if (!translated_) translated_ = make_assembler(endpoint);
+  for (const auto& one : *translated) {
+    if (auto added = translated_->add(one); !added) return tl::make_unexpected(added.error());
+  }
+  return translated;
 }
 
 void AnswerJob::record_summary(AnswerSummary summary) {
@@ -113,13 +124,15 @@ void AnswerJob::keep(std::shared_ptr<const std::string> body) {
 Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent end,
                                  bool storable) {
   AnswerComplete event;
-  if (translator) {
+  if (translator && translated_) {
+    auto rest = translate(end);
+    if (!rest) return tl::make_unexpected(std::move(rest.error()));
+    event.end = std::move(*rest);
+    text = dump(translated_->assemble());
+  } else if (translator) {  // nothing was streamed
     const auto plain = translator->plain(answer);
     if (!plain) return tl::make_unexpected(plain.error());
     text = dump(*plain);
-    auto rest = translator->event(end);
-    if (!rest) return tl::make_unexpected(std::move(rest.error()));
-    event.end = std::move(*rest);
   } else {
     event.end.push_back(std::move(end));
   }

@@ -60,9 +60,12 @@ struct AnswerJob {
   void record_summary(AnswerSummary summary);
 
  private:
+  Result<std::vector<SseEvent>> translate(const SseEvent& event);
   void keep(std::shared_ptr<const std::string> body);
   void finish_record();
   void leave_table();
+
+  std::unique_ptr<StreamAssembler> translated_;  // what the translator has said; null: nothing yet
 };
 
 // A leader that is cancelled before its maker has started fails the flight for those who joined.

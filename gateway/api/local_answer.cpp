@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 #include <vector>
+
+#include "gateway/api/local_logprobs.hpp"
 
 namespace fixpoint {
 namespace {
@@ -13,41 +16,14 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-bool is_whole_utf8(std::string_view bytes) {
-  // nlohmann's writer is the validator at hand; a token is a few bytes.
-  try {
-    Json(std::string(bytes)).dump();
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
-
-// A token's text for people. Bytes that are no whole characters are spelled out, as OpenAI does.
-std::string token_text(std::string_view bytes) {
-  if (is_whole_utf8(bytes)) return std::string(bytes);
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out = "bytes:";
-  for (const unsigned char byte : bytes) {
-    out += "\\x";
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
-}
-
-Json token_json(std::string_view bytes, float logprob) {
-  Json list = Json::array();
-  for (const unsigned char byte : bytes) list.push_back(byte);
-  return {{"token", token_text(bytes)}, {"logprob", static_cast<double>(logprob)}, {"bytes", list}};
-}
-
 // One choice as it grows.
 struct Choice {
-  std::string text;
+  std::string text;                            // with the prompt, if that is echoed
+  std::vector<engine::GeneratedToken> prompt;  // its tokens but the first, if they are shown
   std::vector<engine::GeneratedToken> tokens;
+  bool echoed = false;          // the prompt was published
   std::size_t shown = 0;        // tokens whose logprobs were published
-  std::size_t text_offset = 0;  // completions: where the next token's text begins
+  std::size_t text_offset = 0;  // completions: where the next token's text begins, in characters
   engine::Usage usage;
   std::optional<engine::FinishReason> finish;
 };
@@ -102,6 +78,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     if (done_) return;
     auto& choice = choices_[index];
     choice.usage = event.usage;
+    if (!event.prompt_logprobs.empty()) choice.prompt = std::move(event.prompt_logprobs);
     std::move(event.tokens.begin(), event.tokens.end(), std::back_inserter(choice.tokens));
     if (event.error) {
       collect_record();
@@ -129,10 +106,17 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
               {"finish_reason", nullptr}});
       }
     }
-    const auto visible = std::min(event.visible_tokens, choice.tokens.size());
+    if (const auto* echo = echo_of(index); echo && !std::exchange(choice.echoed, true)) {
+      choice.text = echo->text;
+      emit({{"index", index},
+            {"text", echo->text},
+            {"logprobs", request_.logprobs ? prompt_logprobs(index, choice) : Json()},
+            {"finish_reason", nullptr}});
+    }
+    const auto visible = visible_tokens(index, choice, event);
     if (!event.text.empty() || visible > choice.shown) {
-      Json probs = request_.logprobs ? logprobs(choice, choice.shown, visible) : Json();
-      choice.shown = std::max(choice.shown, visible);
+      const auto begin = std::exchange(choice.shown, std::max(choice.shown, visible));
+      Json probs = request_.logprobs ? logprobs(choice, begin, choice.shown) : Json();
       Json one = {{"index", index}};
       if (chat) {
         one["delta"] = {{"content", event.text}};
@@ -168,52 +152,64 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     return api_error(500, "server_error", "translation_failed", error.message);
   }
 
-  // The logprobs object of tokens [from, to) in the endpoint's own form.
-  Json logprobs(Choice& choice, std::size_t from, std::size_t to) {
-    return endpoint_ == Endpoint::chat_completions ? chat_logprobs(choice, from, to)
-                                                   : text_logprobs(choice, from, to);
+  const Echo* echo_of(std::size_t index) const {
+    return request_.echoes.empty() ? nullptr : &request_.echoes[index / request_.n];
   }
 
-  std::size_t top_count(const engine::GeneratedToken& token) const {
-    return std::min(request_.top_logprobs, token.top.size());
+  // Whoever scores a text by echo counts tokens from the end, so there the end token, which is no
+  // text, is among them.
+  std::size_t visible_tokens(std::size_t index, const Choice& choice,
+                             const engine::GenerateEvent& event) const {
+    const bool ended = echo_of(index) && event.finish == engine::FinishReason::stop &&
+                       engine_.tokenizer().ends_generation(choice.tokens.back().id);
+    return ended ? choice.tokens.size() : std::min(event.visible_tokens, choice.tokens.size());
   }
 
-  Json chat_logprobs(const Choice& choice, std::size_t from, std::size_t to) const {
-    Json content = Json::array();
+  // The logprobs object of generated tokens [from, to) in the endpoint's own form.
+  Json logprobs(Choice& choice, std::size_t from, std::size_t to) const {
+    if (endpoint_ == Endpoint::chat_completions) {
+      return chat_logprobs(engine_.tokenizer(), std::span(choice.tokens).subspan(from, to - from),
+                           request_.top_logprobs);
+    }
+    TextLogprobs out(engine_.tokenizer(), request_.top_logprobs);
+    add_generated(out, choice, from, to);
+    return std::move(out).finish();
+  }
+  Json prompt_logprobs(std::size_t index, Choice& choice) const {
+    TextLogprobs out(engine_.tokenizer(), request_.top_logprobs);
+    add_prompt(out, index, choice);
+    return std::move(out).finish();
+  }
+  // All that was shown of a choice.
+  Json whole_logprobs(std::size_t index, Choice& choice) const {
+    if (!echo_of(index)) return logprobs(choice, 0, choice.shown);
+    TextLogprobs out(engine_.tokenizer(), request_.top_logprobs);
+    add_prompt(out, index, choice);
+    add_generated(out, choice, 0, choice.shown);
+    return std::move(out).finish();
+  }
+
+  void add_prompt(TextLogprobs& out, std::size_t index, Choice& choice) const {
+    const auto& prompt = request_.choices[index].prompt;
+    const auto& echo = *echo_of(index);
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < prompt.size(); ++i) {
+      if (i == 0) {
+        out.add_first(prompt[0], 0);
+      } else {
+        out.add(choice.prompt[i - 1], offset);
+      }
+      const bool is_text = i > 0 || !echo.has_bos;
+      if (is_text) offset += count_characters(engine_.tokenizer().bytes(prompt[i]));
+    }
+    choice.text_offset = count_characters(echo.text);
+  }
+  void add_generated(TextLogprobs& out, Choice& choice, std::size_t from, std::size_t to) const {
     for (std::size_t i = from; i < to; ++i) {
       const auto& token = choice.tokens[i];
-      Json entry = token_json(engine_.tokenizer().bytes(token.id), token.logprob);
-      entry["top_logprobs"] = Json::array();
-      for (std::size_t k = 0; k < top_count(token); ++k) {
-        entry["top_logprobs"].push_back(
-            token_json(engine_.tokenizer().bytes(token.top[k].id), token.top[k].logprob));
-      }
-      content.push_back(std::move(entry));
+      out.add(token, choice.text_offset);
+      choice.text_offset += count_characters(engine_.tokenizer().bytes(token.id));
     }
-    return {{"content", std::move(content)}, {"refusal", nullptr}};
-  }
-
-  Json text_logprobs(Choice& choice, std::size_t from, std::size_t to) const {
-    Json tokens = Json::array(), values = Json::array(), tops = Json::array(),
-         offsets = Json::array();
-    for (std::size_t i = from; i < to; ++i) {
-      const auto& token = choice.tokens[i];
-      const auto bytes = engine_.tokenizer().bytes(token.id);
-      tokens.push_back(token_text(bytes));
-      values.push_back(static_cast<double>(token.logprob));
-      Json top = Json::object();
-      for (std::size_t k = 0; k < top_count(token); ++k) {
-        top[token_text(engine_.tokenizer().bytes(token.top[k].id))] =
-            static_cast<double>(token.top[k].logprob);
-      }
-      tops.push_back(std::move(top));
-      offsets.push_back(choice.text_offset);
-      choice.text_offset += bytes.size();
-    }
-    return {{"tokens", tokens},
-            {"token_logprobs", values},
-            {"top_logprobs", tops},
-            {"text_offset", offsets}};
   }
 
   void finish() {
@@ -232,7 +228,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
       } else {
         one["text"] = choice.text;
       }
-      one["logprobs"] = request_.logprobs ? logprobs(choice, 0, choice.shown) : Json();
+      one["logprobs"] = request_.logprobs ? whole_logprobs(i, choice) : Json();
       one["finish_reason"] = finish_name(*choice.finish);
       answer["choices"].push_back(std::move(one));
     }
@@ -252,12 +248,16 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     }
   }
 
+  // The record's tokens are the generated ones; a scored prompt is in the answer alone.
   void collect_record() {
     auto& record = job_->record;
     record.model = engine_.info().name;
     record.fingerprint = engine_.info().fingerprint;
     record.logprobs_status = "captured";
-    record.prompt_tokens = choices_[0].usage.prompt_tokens;
+    record.prompt_tokens = 0;
+    for (std::size_t i = 0; i < choices_.size(); i += request_.n) {
+      record.prompt_tokens += request_.choices[i].prompt.size();
+    }
     record.completion_tokens = 0;
     if (choices_[0].finish) record.finish_reason = finish_name(*choices_[0].finish);
     for (std::size_t i = 0; i < choices_.size(); ++i) {

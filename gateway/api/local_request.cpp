@@ -9,11 +9,15 @@
 #include <string_view>
 
 #include "cache/base/digest.hpp"
+#include "gateway/api/local_prompt.hpp"
+#include "local_engine/request_check.hpp"
 
 namespace fixpoint {
 namespace {
 
-constexpr std::size_t kMaxChoices = 16;
+// Prompt tokens that an answer may show log-probabilities of, over all its choices. In the answer
+// each takes up to some hundred bytes, with many alternatives more than a thousand.
+constexpr std::size_t kMaxScoredTokens = 131'072;
 
 // Members that change nothing about a local answer: accounting, routing and safety of hosted
 // services.
@@ -79,6 +83,11 @@ class Reader {
     fail_range(name, "a whole number", static_cast<double>(low), static_cast<double>(high));
     return fallback;
   }
+  bool boolean(std::string_view name) {
+    const auto* value = find(name);
+    if (value && !value->is_boolean()) fail(name, "must be true or false");
+    return value && *value == true;
+  }
   void fail(std::string_view name, std::string message) {
     if (!error_) error_ = bad_request("'" + std::string(name) + "' " + message, std::string(name));
   }
@@ -142,95 +151,6 @@ engine::SamplingParams read_sampling(Reader& reader) {
   return sampling;
 }
 
-// A message's content as text. Parts other than text are refused: the engine has no eyes.
-std::optional<ApiError> flatten_content(Json& message, const std::string& path) {
-  const auto found = message.find("content");
-  if (found == message.end() || found->is_null()) {
-    message["content"] = "";  // templates join it with text
-    return {};
-  }
-  if (found->is_string()) return {};
-  if (!found->is_array())
-    return bad_request("'" + path + ".content' must be a string or an array", path);
-  std::string text;
-  for (const auto& part : *found) {
-    const bool is_text = part.is_object() && part.value("type", Json()) == "text" &&
-                         part.contains("text") && part["text"].is_string();
-    if (!is_text) {
-      return bad_request("'" + path + ".content': the local engine takes parts of type text only",
-                         path);
-    }
-    text += part["text"].get_ref<const std::string&>();
-  }
-  *found = std::move(text);
-  return {};
-}
-
-ApiResult<std::string> render_chat(const Json& body, const engine::Engine& engine) {
-  const auto* chat_template = engine.chat_template();
-  if (!chat_template) {
-    return refuse(
-        bad_request("Model '" + engine.info().name + "' has no chat template; use /v1/completions",
-                    "messages"));
-  }
-  engine::ChatInput input;
-  input.messages = body["messages"];
-  for (std::size_t i = 0; i < input.messages.size(); ++i) {
-    auto& message = input.messages[i];
-    const auto path = "messages[" + std::to_string(i) + "]";
-    if (!message.is_object()) return refuse(bad_request("'" + path + "' must be an object", path));
-    if (!message.value("role", Json()).is_string()) {
-      return refuse(bad_request("'" + path + ".role' must be a string", path + ".role"));
-    }
-    for (const auto& [name, value] : message.items()) {
-      if (name == "role" || name == "content" || value.is_null()) continue;
-      return refuse(bad_request("'" + path + "." + name + "' is not supported by the local engine",
-                                path + "." + name, "unsupported_parameter"));
-    }
-    if (auto error = flatten_content(message, path)) return refuse(*error);
-    auto& role = message["role"].get_ref<std::string&>();
-    if (role == "developer") role = "system";  // OpenAI's newer name for the same turn
-    if (role != "system" && role != "user" && role != "assistant" && role != "tool") {
-      return refuse(
-          bad_request("'" + path + ".role' must be system, developer, user, assistant or tool",
-                      path + ".role"));
-    }
-  }
-  auto rendered = chat_template->render(input);
-  if (!rendered) return refuse(engine_error(rendered.error(), "messages"));
-  return std::move(*rendered);
-}
-
-// The prompt of /v1/completions: text, or token ids; one prompt a request.
-ApiResult<std::vector<engine::TokenId>> read_prompt(const Json& prompt,
-                                                    const engine::Tokenizer& tokenizer,
-                                                    std::string& text) {
-  const Json* one = &prompt;
-  if (prompt.is_array() && !prompt.empty() && (prompt[0].is_string() || prompt[0].is_array())) {
-    if (prompt.size() != 1) {
-      return refuse(bad_request("'prompt': the local engine takes one prompt a request", "prompt"));
-    }
-    one = &prompt[0];
-  }
-  if (one->is_string()) {
-    text = one->get<std::string>();
-    return tokenizer.encode(text, false);
-  }
-  std::vector<engine::TokenId> ids;
-  for (const auto& item : *one) {
-    const bool in_range = item.is_number_integer() && item.get<std::int64_t>() >= 0 &&
-                          item.get<std::int64_t>() < static_cast<std::int64_t>(tokenizer.size());
-    if (!in_range) {
-      return refuse(bad_request("'prompt': a token id must be a whole number from 0 to " +
-                                    std::to_string(tokenizer.size() - 1),
-                                "prompt"));
-    }
-    ids.push_back(item.get<engine::TokenId>());
-  }
-  text = tokenizer.decode(ids);
-  return ids;
-}
-
 // Members that cannot be honoured are refused, unless they ask for what happens anyway.
 std::optional<ApiError> check_unsupported(Endpoint endpoint, const Json& body) {
   const bool chat = endpoint == Endpoint::chat_completions;
@@ -241,7 +161,7 @@ std::optional<ApiError> check_unsupported(Endpoint endpoint, const Json& body) {
     if (name == "tool_choice" && (value == "none" || value == "auto")) continue;
     if (name == "response_format" && value.is_object() && value.value("type", Json()) == "text")
       continue;
-    if (!chat && name == "echo" && value == false) continue;
+    if (!chat && name == "echo") continue;
     if (!chat && name == "best_of" && value == 1) continue;
     return bad_request("'" + name + "' is not supported by the local engine", name,
                        "unsupported_parameter");
@@ -255,11 +175,19 @@ void read_logprobs(Endpoint endpoint, Reader& reader, LocalRequest& out) {
     out.top_logprobs = static_cast<std::size_t>(reader.integer("logprobs", 0, 0, 20));
     return;
   }
-  const auto* logprobs = reader.find("logprobs");
-  if (logprobs && !logprobs->is_boolean()) reader.fail("logprobs", "must be true or false");
-  out.logprobs = logprobs && *logprobs == true;
+  out.logprobs = reader.boolean("logprobs");
   out.top_logprobs = static_cast<std::size_t>(reader.integer("top_logprobs", 0, 0, 20));
   if (out.top_logprobs > 0 && !out.logprobs) reader.fail("top_logprobs", "needs 'logprobs': true");
+}
+
+// None: up to the end of the context. OpenAI's default for completions is 16; there, 0 asks for the
+// prompt alone.
+std::optional<std::size_t> read_max_tokens(Endpoint endpoint, bool echo, Reader& reader) {
+  const std::string_view name =
+      reader.find("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+  const bool chat = endpoint == Endpoint::chat_completions;
+  if (chat && !reader.find(name)) return {};
+  return static_cast<std::size_t>(reader.integer(name, 16, echo && !chat ? 0 : 1, 10'000'000));
 }
 
 std::uint64_t seed_of_prompt(const std::vector<engine::TokenId>& tokens) {
@@ -273,7 +201,15 @@ std::uint64_t seed_of_prompt(const std::vector<engine::TokenId>& tokens) {
   return seed;
 }
 
-std::string key_parameters(const LocalRequest& local, const engine::GenerateRequest& first) {
+// A new answer each time: from the system's randomness, since the caller gave no other.
+std::uint64_t random_seed() {
+  std::random_device device;
+  return static_cast<std::uint64_t>(device()) << 32 | device();
+}
+
+// Of several prompts, `tokens` of the key are those of all; their counts here tell them apart.
+std::string key_parameters(const LocalRequest& local) {
+  const auto& first = local.choices.front();
   const auto& s = first.sampling;
   nlohmann::json bias = nlohmann::json::array();  // sorted members, unlike Json
   for (const auto& [id, value] : s.logit_bias) bias.push_back({id, value});
@@ -281,19 +217,29 @@ std::string key_parameters(const LocalRequest& local, const engine::GenerateRequ
   const nlohmann::json seed = s.temperature == 0  ? nlohmann::json()
                               : local.random_seed ? nlohmann::json("random")
                                                   : nlohmann::json(s.seed);
-  const nlohmann::json parameters = {{"temperature", s.temperature},
-                                     {"top_k", s.top_k},
-                                     {"top_p", s.top_p},
-                                     {"min_p", s.min_p},
-                                     {"presence_penalty", s.presence_penalty},
-                                     {"frequency_penalty", s.frequency_penalty},
-                                     {"logit_bias", bias},
-                                     {"seed", seed},
-                                     {"max_tokens", first.max_tokens},
-                                     {"stop", first.stop},
-                                     {"n", local.choices.size()},
-                                     {"logprobs", local.logprobs},
-                                     {"top_logprobs", local.top_logprobs}};
+  nlohmann::json parameters = {{"temperature", s.temperature},
+                               {"top_k", s.top_k},
+                               {"top_p", s.top_p},
+                               {"min_p", s.min_p},
+                               {"presence_penalty", s.presence_penalty},
+                               {"frequency_penalty", s.frequency_penalty},
+                               {"logit_bias", bias},
+                               {"seed", seed},
+                               {"max_tokens", first.max_tokens.value_or(0)},
+                               {"stop", first.stop},
+                               {"n", local.n},
+                               {"logprobs", local.logprobs},
+                               {"top_logprobs", local.top_logprobs}};
+  // Only where they are used, so that the answers stored before they were known stay.
+  if (!local.echoes.empty()) parameters["echo"] = true;
+  if (local.choices.size() > local.n) {
+    auto& counts = parameters["prompt_tokens"] = nlohmann::json::array();
+    auto& seeds = parameters["seeds"] = nlohmann::json::array();
+    for (std::size_t i = 0; i < local.choices.size(); i += local.n) {
+      counts.push_back(local.choices[i].prompt.size());
+      if (seed.is_number()) seeds.push_back(local.choices[i].sampling.seed);
+    }
+  }
   return parameters.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -305,62 +251,64 @@ ApiResult<LocalRequest> build_local_request(Endpoint endpoint, const Json& body,
   if (auto error = check_unsupported(endpoint, body)) return refuse(*error);
 
   LocalRequest local;
-  engine::GenerateRequest first;
-  if (endpoint == Endpoint::chat_completions) {
-    local.prompt_param = "messages";
-    auto rendered = render_chat(body, engine);
-    if (!rendered) return refuse(rendered.error());
-    local.prompt_text = std::move(*rendered);
-    first.prompt = engine.tokenizer().encode(local.prompt_text, true);
-  } else {
-    local.prompt_param = "prompt";
-    auto prompt = read_prompt(body["prompt"], engine.tokenizer(), local.prompt_text);
-    if (!prompt) return refuse(prompt.error());
-    first.prompt = std::move(*prompt);
-  }
-  const auto bos = engine.tokenizer().bos();
-  if (engine.tokenizer().add_bos() && bos &&
-      (first.prompt.empty() || first.prompt.front() != *bos)) {
-    first.prompt.insert(first.prompt.begin(), *bos);
-  }
-  if (first.prompt.empty()) {
-    return refuse(bad_request("'" + local.prompt_param + "' must have at least one token",
-                              local.prompt_param));
-  }
-
+  local.prompt_param = endpoint == Endpoint::chat_completions ? "messages" : "prompt";
   Reader reader(body);
-  first.sampling = read_sampling(reader);
-  first.stop = read_stop(reader);
-  const std::string_view limit_name =
-      reader.find("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
-  const auto fallback = endpoint == Endpoint::completions ? 16 : 0;  // OpenAI's default is 16
-  first.max_tokens = static_cast<std::size_t>(reader.integer(limit_name, fallback, 1, 10'000'000));
-  const auto n = static_cast<std::size_t>(reader.integer("n", 1, 1, kMaxChoices));
+  engine::GenerateRequest common;
+  common.sampling = read_sampling(reader);
+  common.stop = read_stop(reader);
+  const bool echo = reader.boolean("echo");
+  common.max_tokens = read_max_tokens(endpoint, echo, reader);
+  local.n = static_cast<std::size_t>(reader.integer("n", 1, 1, kMaxChoices));
   read_logprobs(endpoint, reader, local);
   if (reader.error()) return refuse(*reader.error());
-
-  first.top_logprobs =
+  common.top_logprobs =
       static_cast<int>(std::max({local.top_logprobs, context.log_top_logprobs, std::size_t{2}}));
-  if (const auto* seed = reader.find("seed")) {
-    first.sampling.seed = static_cast<std::uint64_t>(seed->get<std::int64_t>());
-  } else if (context.tagged) {
-    first.sampling.seed = seed_of_prompt(first.prompt);
-  } else if (first.sampling.temperature > 0) {
-    local.random_seed = true;
-    std::random_device device;
-    first.sampling.seed = static_cast<std::uint64_t>(device()) << 32 | device();
+  common.prompt_logprobs = echo && local.logprobs;
+
+  auto prompts = read_prompts(endpoint, body, engine, local.n);
+  if (!prompts) return refuse(prompts.error());
+  const engine::RequestLimits limits{engine.info().context, engine.info().vocabulary};
+  const auto* seed = reader.find("seed");
+  local.random_seed = !seed && !context.tagged && common.sampling.temperature > 0;
+  std::size_t scored = 0;
+  std::vector<engine::TokenId> key_tokens;
+  for (auto& prompt : *prompts) {
+    engine::GenerateRequest request = common;
+    request.prompt = std::move(prompt.tokens);
+    // Before it is copied: a prompt may be as long as the body, but not as a model's context.
+    if (const auto checked = engine::check_request(request, limits); !checked) {
+      return refuse(engine_error(checked.error(), local.prompt_param));
+    }
+    scored += common.prompt_logprobs ? request.prompt.size() * local.n : 0;
+    if (seed) {
+      request.sampling.seed = static_cast<std::uint64_t>(seed->get<std::int64_t>());
+    } else if (context.tagged) {
+      request.sampling.seed = seed_of_prompt(request.prompt);
+    } else if (local.random_seed) {
+      request.sampling.seed = random_seed();
+    }
+    key_tokens.insert(key_tokens.end(), request.prompt.begin(), request.prompt.end());
+    for (std::size_t i = 0; i < local.n; ++i) {
+      request.sampling.draw = context.sample + static_cast<std::uint32_t>(i);
+      local.choices.push_back(request);
+    }
+    if (prompts->size() > 1) local.prompt_text += std::to_string(prompt.text.size()) + ":";
+    local.prompt_text += prompt.text;
+    if (echo) local.echoes.push_back({std::move(prompt.text), prompt.has_bos});
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    local.choices.push_back(first);
-    local.choices.back().sampling.draw = context.sample + static_cast<std::uint32_t>(i);
+  if (scored > kMaxScoredTokens) {
+    return refuse(bad_request("'echo' with 'logprobs' would show " + std::to_string(scored) +
+                                  " prompt tokens (of all prompts, times 'n'); the limit is " +
+                                  std::to_string(kMaxScoredTokens),
+                              "prompt"));
   }
 
   PromptKeyInput key;
-  const auto parameters = key_parameters(local, first);
+  const auto parameters = key_parameters(local);
   key.tenant = context.tenant;
   key.endpoint = context.client_endpoint;
   key.fingerprint = engine.info().fingerprint;
-  key.tokens = first.prompt;
+  key.tokens = key_tokens;
   key.parameters = parameters;
   key.sample = context.sample;
   local.key = prompt_key(key);

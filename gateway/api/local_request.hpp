@@ -12,13 +12,23 @@
 
 namespace fixpoint {
 
+// A prompt that the answer shows.
+struct Echo {
+  std::string text;
+  bool has_bos = false;  // its first token is not in the text
+};
+
 struct LocalRequest {
-  std::vector<engine::GenerateRequest> choices;  // one per choice; they differ in the draw
-  std::string prompt_text;                       // rendered
-  std::string prompt_param;                      // "messages" or "prompt", for errors
-  bool logprobs = false;                         // the answer shows them
-  std::size_t top_logprobs = 0;                  // alternatives that the answer shows
-  bool random_seed = false;  // sampled without a seed and not tagged: a new answer each time
+  // Prompt by prompt, `n` each, which differ in the draw.
+  std::vector<engine::GenerateRequest> choices;
+  std::size_t n = 1;
+  std::vector<Echo> echoes;  // by prompt; empty: the answer does not show them
+  // Rendered. Of several prompts each has its length before it, so that no two sets are alike.
+  std::string prompt_text;
+  std::string prompt_param;      // "messages" or "prompt", for errors
+  bool logprobs = false;         // the answer shows them
+  std::size_t top_logprobs = 0;  // alternatives that the answer shows
+  bool random_seed = false;      // sampled without a seed and not tagged: a new answer each time
   CacheKey key;
 };
 

@@ -286,7 +286,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   }
 
   void take(SseEvent& event) {
-    if (done_seen_) return;  // nothing counts after the end marker
+    if (done_seen_ || event.data.empty()) return;  // after the end marker nothing counts
     if (++events_ > kMaxEvents) {
       stream_failed({ErrorCode::protocol, "the stream has more than 200000 events"});
       return;

@@ -90,7 +90,10 @@ class Cuts:
         if reply.broken:
             return None
         last = reply.body.rstrip(b"\n").rsplit(b"\n\n", 1)[-1]
-        data = json.loads(last[last.index(b"data:") + 5:])
+        try:
+            data = json.loads(last.partition(b"data:")[2])
+        except ValueError:
+            return "no whole event at its end"
         return None if "error" in data or data.get("type") == "error" else "no error at its end"
 
 

@@ -58,8 +58,8 @@ GeneratedToken sample(const SamplingParams& params, std::vector<float> logits,
 
 TEST(ScoreToken, EqualsTheReportOfASamplerThatChoosesIt) {
   rc::check("score", [] {
-    auto logits = *rc::gen::container<std::vector<float>>(
-        rc::gen::map(rc::gen::inRange(-300, 300), [](int v) { return static_cast<float>(v) / 16; }));
+    auto logits = *rc::gen::container<std::vector<float>>(rc::gen::map(
+        rc::gen::inRange(-300, 300), [](int v) { return static_cast<float>(v) / 16; }));
     RC_PRE(!logits.empty());
     const auto id = static_cast<TokenId>(*rc::gen::inRange<std::size_t>(0, logits.size()));
     const auto top = *rc::gen::inRange(0, 21);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <thread>
 
 #include "cache/redis/record.hpp"
 #include "cache/redis/slots.hpp"
@@ -47,11 +48,12 @@ TEST(RedisRouterTest, FollowsMovedAndAsksForTheMapAgain) {
     if (command.at(0) == "CLUSTER") return peer.send(all_slots("", second.port()));
     peer.send_string(value);
   });
+  bool moved = false;
   FakeRedis first([&](FakeRedis::Peer& peer, const FakeRedis::Command& command) {
     if (command.at(0) == "CLUSTER") {
-      const bool before = count(second, "GET") == 0;
-      return peer.send(all_slots("127.0.0.1", before ? first.port() : second.port()));
+      return peer.send(all_slots("127.0.0.1", moved ? second.port() : first.port()));
     }
+    moved = true;
     peer.send("-MOVED " + slot_text() + " 127.0.0.1:" + std::to_string(second.port()) + "\r\n");
   });
   const auto store = open_cluster(first.url());
@@ -59,6 +61,24 @@ TEST(RedisRouterTest, FollowsMovedAndAsksForTheMapAgain) {
   EXPECT_EQ(count(first, "GET"), 1u);
   EXPECT_EQ(count(second, "GET"), 3u);
   EXPECT_TRUE(eventually([&] { return count(first, "CLUSTER") + count(second, "CLUSTER") >= 2; }));
+}
+
+// The map that is fetched after the MOVED still has the old node: what was sent to the new one is
+// answered all the same.
+TEST(RedisRouterTest, AnOldMapDropsNoRequest) {
+  const std::string value = redis::encode_record(entry_of("k", "at its new place"), 4096);
+  FakeRedis second([&](FakeRedis::Peer& peer, const FakeRedis::Command& command) {
+    if (command.at(0) == "CLUSTER") return peer.send("-ERR not yet\r\n");
+    std::this_thread::sleep_for(milliseconds(400));  // longer than the pause between two maps
+    peer.send_string(value);
+  });
+  FakeRedis first([&](FakeRedis::Peer& peer, const FakeRedis::Command& command) {
+    if (command.at(0) == "CLUSTER") return peer.send(all_slots("", first.port()));
+    peer.send("-MOVED " + slot_text() + " :" + std::to_string(second.port()) + "\r\n");
+  });
+  const auto store = open_cluster(first.url());
+  EXPECT_EQ(body_of(*store, key_of("k")), "at its new place");
+  EXPECT_EQ(count(second, "GET"), 1u);
 }
 
 TEST(RedisRouterTest, FollowsAskOnce) {

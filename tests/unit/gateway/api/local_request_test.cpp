@@ -16,7 +16,8 @@ class LocalRequestTest : public testing::Test {
     options.name = "tiny";
     options.threads = 1;
     options.kv_bytes = std::size_t{8} << 20;
-    auto loaded = engine::Engine::load(test::write_tiny_gguf(folder.file("tiny.gguf")), options);
+    auto loaded = engine::Engine::load(
+        test::write_tiny_gguf(folder.file("tiny.gguf"), {.context = 2048}), options);
     ASSERT_TRUE(loaded) << loaded.error().message;
     engine_ = std::move(*loaded);
   }
@@ -141,22 +142,132 @@ TEST_F(LocalRequestTest, MessagesAreChecked) {
   }
 }
 
+// A request of completions with further members, given as JSON text that begins with a comma.
+ApiResult<LocalRequest> complete(const engine::Engine& engine, const std::string& prompt,
+                                 const std::string& extra = R"(,"temperature":0)",
+                                 bool tagged = false) {
+  const auto body = Json::parse(R"({"model":"m","prompt":)" + prompt + extra + "}");
+  LocalContext context{engine};
+  context.tagged = tagged;
+  return build_local_request(Endpoint::completions, body, context);
+}
+
+std::string ids_json(const std::vector<engine::TokenId>& ids) {
+  return Json(ids).dump();
+}
+
 TEST_F(LocalRequestTest, PromptsOfCompletions) {
-  const auto ask = [](const std::string& prompt) {
-    const auto body = Json::parse(R"({"model":"m","temperature":0,"prompt":)" + prompt + "}");
-    return build_local_request(Endpoint::completions, body, LocalContext{*engine_});
-  };
+  const auto ask = [](const std::string& prompt) { return complete(*engine_, prompt); };
   const auto text = ask(R"("ab")");
   ASSERT_TRUE(text) << text.error().message;
   EXPECT_EQ(text->choices[0].max_tokens, 16u);
+  EXPECT_FALSE(text->choices[0].prompt_logprobs);
+  EXPECT_TRUE(text->echoes.empty());
   EXPECT_EQ(text->key.hex, ask(R"(["ab"])")->key.hex);
-  std::string ids = "[";
-  for (const auto id : text->choices[0].prompt) ids += (ids == "[" ? "" : ",") + std::to_string(id);
-  EXPECT_EQ(text->key.hex, ask(ids + "]")->key.hex);
-  EXPECT_EQ(text->key.hex, ask("[" + ids + "]]")->key.hex);
-  for (const char* bad : {"[]", R"(["a","b"])", "[[1],[2]]", "[-1]", "[100000]", "[1.5]"}) {
-    EXPECT_FALSE(ask(bad)) << bad;
+  const auto ids = ids_json(text->choices[0].prompt);
+  EXPECT_EQ(text->key.hex, ask(ids)->key.hex);
+  EXPECT_EQ(text->key.hex, ask("[" + ids + "]")->key.hex);
+  for (const char* bad : {"[]", "[[]]", R"([""])", R"(["a",1])", R"([1,"a"])", "[[1],[-1]]", "[-1]",
+                          "[100000]", "[1.5]", "[true]", "[[[1]]]"}) {
+    const auto refused = ask(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().param, "prompt") << bad;
   }
+}
+
+TEST_F(LocalRequestTest, SeveralPromptsMakeChoicesPromptByPrompt) {
+  const auto two = complete(*engine_, R"(["ab",[65,66,67]])", R"(,"n":2,"seed":3)");
+  ASSERT_TRUE(two) << two.error().message;
+  ASSERT_EQ(two->choices.size(), 4u);
+  EXPECT_EQ(two->n, 2u);
+  EXPECT_EQ(two->choices[0].prompt, two->choices[1].prompt);
+  EXPECT_EQ(two->choices[2].prompt, (std::vector<engine::TokenId>{65, 66, 67}));
+  EXPECT_EQ(two->choices[2].prompt, two->choices[3].prompt);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(two->choices[i].sampling.draw, i % 2);
+
+  // A tagged prompt's own seed, whatever stands next to it; without a tag, one for each.
+  const auto tagged = complete(*engine_, "[[65,66],[67]]", "", true);
+  EXPECT_EQ(tagged->choices[1].sampling.seed,
+            complete(*engine_, "[67]", "", true)->choices[0].sampling.seed);
+  const auto free = complete(*engine_, "[[67],[67]]", "");
+  EXPECT_NE(free->choices[0].sampling.seed, free->choices[1].sampling.seed);
+}
+
+TEST_F(LocalRequestTest, EveryTokenOfEveryPromptIsInTheKey) {
+  std::vector<std::string> keys;
+  for (const char* prompt : {"[1,2,3]", "[[1,2],[3]]", "[[1],[2,3]]", "[[1],[2],[3]]",
+                             "[[3],[1,2]]", "[[1,2],[4]]", "[[1,2,3],[1,2,3]]"}) {
+    keys.push_back(complete(*engine_, prompt)->key.hex);
+    keys.push_back(complete(*engine_, prompt, R"(,"temperature":0,"echo":true)")->key.hex);
+    keys.push_back(
+        complete(*engine_, prompt, R"(,"temperature":0,"echo":true,"max_tokens":0)")->key.hex);
+    keys.push_back(complete(*engine_, prompt, R"(,"temperature":0,"n":3)")->key.hex);
+  }
+  // Equal seeds of the first prompt must not hide those of the second.
+  const auto tagged = complete(*engine_, "[[65,66],[67]]", "", true);
+  keys.push_back(tagged->key.hex);
+  const auto first = static_cast<std::int64_t>(tagged->choices[0].sampling.seed);
+  keys.push_back(
+      complete(*engine_, "[[65,66],[67]]", R"(,"seed":)" + std::to_string(first))->key.hex);
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+  EXPECT_EQ(complete(*engine_, "[1,2]")->key.hex,
+            complete(*engine_, "[1,2]", R"(,"temperature":0,"echo":false)")->key.hex);
+}
+
+TEST_F(LocalRequestTest, Echo) {
+  const auto scored = complete(*engine_, R"(["ab",[65,200]])",
+                               R"(,"temperature":0,"echo":true,"logprobs":1,"max_tokens":1)");
+  ASSERT_TRUE(scored) << scored.error().message;
+  ASSERT_EQ(scored->echoes.size(), 2u);
+  EXPECT_EQ(scored->echoes[0].text, "ab");
+  EXPECT_TRUE(scored->choices[0].prompt_logprobs && scored->choices[1].prompt_logprobs);
+  EXPECT_EQ(scored->choices[0].max_tokens, 1u);
+  // Bytes that are no character: the text that the answer shows is valid UTF-8.
+  EXPECT_NO_THROW(Json(scored->echoes[1].text).dump());
+
+  const auto only = complete(*engine_, R"("ab")", R"(,"temperature":0,"echo":true,"max_tokens":0)");
+  ASSERT_TRUE(only) << only.error().message;
+  EXPECT_EQ(only->choices[0].max_tokens, 0u);
+  EXPECT_FALSE(only->choices[0].prompt_logprobs);  // nobody asked for them
+}
+
+TEST_F(LocalRequestTest, LimitsOfCompletionsAreNamed) {
+  std::string many = "[[1]";
+  for (int i = 1; i < 128; ++i) many += ",[1]";
+  EXPECT_TRUE(complete(*engine_, many + "]"));
+  std::string whole = "[1";  // the context without one token
+  for (std::size_t i = 2; i < engine_->info().context; ++i) whole += ",1";
+  struct Case {
+    std::string prompt, extra, param, says;
+  };
+  const std::string echo = R"(,"echo":true,"logprobs":1,"max_tokens":1)";
+  const Case cases[] = {{many + ",[1]]", "", "prompt", "128"},
+                        {many + "]", R"(,"n":2)", "prompt", "128"},
+                        {"[1]", R"(,"n":129)", "n", "128"},
+                        {"[1]", R"(,"max_tokens":0)", "max_tokens", "1"},
+                        {"[1]", R"(,"echo":1)", "echo", "true or false"},
+                        {"[1]", R"(,"best_of":2)", "best_of", "not supported"},
+                        {"[1]", R"(,"suffix":"x")", "suffix", "not supported"},
+                        {whole + ",1,1]", R"(,"echo":true,"max_tokens":0)", "prompt", "context"},
+                        {"[" + whole + "],[1,1]]", R"(,"n":64)" + echo, "prompt", "131072"},
+                        {"[[1]," + whole + ",1,1]]", R"(,"max_tokens":1)", "prompt", "context"}};
+  for (const auto& one : cases) {
+    const auto request = complete(*engine_, one.prompt, R"(,"temperature":0)" + one.extra);
+    ASSERT_FALSE(request) << one.extra;
+    EXPECT_EQ(request.error().status, 400);
+    EXPECT_EQ(request.error().param, one.param);
+    EXPECT_NE(request.error().message.find(one.says), std::string::npos) << request.error().message;
+  }
+  const auto most = "[" + whole + "],[1]]";  // 64 * 2,048 tokens
+  EXPECT_TRUE(complete(*engine_, most, R"(,"n":64,"temperature":0)" + echo));
+  EXPECT_TRUE(complete(*engine_, "[" + whole + "],[1,1]]", R"(,"n":64,"max_tokens":1)"));
+}
+
+TEST_F(LocalRequestTest, EchoIsOfCompletionsOnly) {
+  const auto chat = build(R"(,"echo":true)");
+  ASSERT_FALSE(chat);
+  EXPECT_EQ(chat.error().param, "echo");
 }
 
 }  // namespace

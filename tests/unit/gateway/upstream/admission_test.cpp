@@ -150,6 +150,23 @@ TEST_F(AdmissionTest, APlaceGivenToACancelledCallerIsPassedOn) {
   EXPECT_EQ(admission.running(), 0u);
 }
 
+TEST_F(AdmissionTest, APlaceGivenToACallerThatNeverWakesIsPassedOn) {
+  Admission admission(limits(1, 10));
+  Caller first, sleeper, last;
+  start(admission, first);
+  auto core = std::make_unique<net::io_context>(1);
+  net::co_spawn(core->get_executor(), call(admission, sleeper), [](std::exception_ptr) {});
+  core->poll();
+  start(admission, last);
+  EXPECT_EQ(admission.queued(), 2u);
+  first.got.reset();  // to the sleeper, whose core ends
+  settle();
+  EXPECT_FALSE(last.got);
+  core.reset();
+  settle();
+  EXPECT_TRUE(last.has_place());
+}
+
 TEST_F(AdmissionTest, SlotsOutliveTheAdmission) {
   auto admission = std::make_unique<Admission>(limits(1, 10));
   std::vector<Caller> callers(2);

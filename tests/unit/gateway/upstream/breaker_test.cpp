@@ -97,13 +97,13 @@ TEST_F(BreakerTest, TheUpstreamsOwnWait) {
 }
 
 TEST_F(BreakerTest, VerdictsOfEarlierPhasesAreVoid) {
-  auto late_failure = breaker_.allow();
-  auto late_success = breaker_.allow();
+  std::vector<CircuitBreaker::Permit> late;
+  for (int i = 0; i < 4; ++i) late.push_back(std::move(*breaker_.allow()));
   fail(3, breaker_);
   now_ += seconds(5);
-  late_failure->failed();
+  for (std::size_t i = 0; i < 3; ++i) late[i].failed();
   EXPECT_EQ(breaker_.opens_in(), seconds(5)) << "the cooldown does not begin again";
-  late_success->succeeded();
+  late[3].succeeded();
   EXPECT_EQ(breaker_.phase(), Phase::open);
   auto other = breaker_.allow();
   EXPECT_FALSE(other);

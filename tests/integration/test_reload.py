@@ -1,0 +1,273 @@
+"""SIGHUP and SIGTERM: a new configuration, a new certificate, a graceful end; running streams notice nothing."""
+import http.client
+import json
+import signal
+import socket
+import ssl
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat
+from helpers import make_certificate, metric, wait_until
+
+
+class RunningStream:
+    """A streamed answer that is read on a thread of its own; `begun` is set with its first bytes."""
+
+    def __init__(self, port, model, text="stream"):
+        self.begun = threading.Event()
+        self.body = b""
+        self.broken = None
+        self.port = port
+        self.request = json.dumps({"model": model, "stream": True, "messages": [{"role": "user", "content": text}]})
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+        if not self.begun.wait(PATIENCE_S):
+            raise AssertionError(f"the stream did not begin: {self.broken}")
+
+    def _run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            connection.request("POST", "/v1/chat/completions", self.request, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            while piece := response.read1(65536):
+                self.body += piece
+                self.begun.set()
+        except (OSError, http.client.HTTPException) as error:
+            self.broken = error
+        finally:
+            connection.close()
+
+    def whole(self):
+        self.thread.join()
+        if self.broken:
+            raise AssertionError(f"the stream broke: {self.broken}; it had {self.body[-200:]!r}")
+        return self.body.endswith(b"data: [DONE]\n\n")
+
+
+def settled(count):
+    """The count when it has stopped to move: the log is written soon, not at once."""
+    last = None
+    while last != (last := count()):
+        time.sleep(0.1)
+    return last
+
+
+class Reload(GatewayTest):
+    @classmethod
+    def config(cls):
+        return {"admin": {"token": "the-admin-token"}, "access_log": {"level": "info"},
+                "prices": [{"model": "mock*", "input": 1, "output": 1}],
+                "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "sk-before"}],
+                "routes": [{"model": "mock*", "upstream": "mock"}]}
+
+    def setUp(self):
+        super().setUp()
+        self.original = self.gateway.config_file.read_text()
+        self.addCleanup(self.reload, self.original)
+
+    def hang_up(self, text, expected):
+        """Puts a file in place and waits for what the log says of it."""
+        before = self.gateway.log().count(expected)
+        self.gateway.config_file.write_text(text)
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_until(self, lambda: self.gateway.log().count(expected) > before, f"the log says {expected!r}")
+
+    def reload(self, text):
+        self.hang_up(text, "reload: the new configuration is in force")
+
+    def change(self, **sections):
+        self.reload(json.dumps({**json.loads(self.original), **sections}))
+
+    def upstream(self, **keys):
+        return {**json.loads(self.original)["upstreams"][0], **keys}
+
+    def test_routes_and_upstreams(self):
+        self.assert_error(chat(self.gateway.port, "alias"), 404, "model_not_found")
+        self.change(upstreams=[self.upstream(api_key="sk-after"),
+                               self.upstream(name="second", model_names={"alias": "mock"})],
+                    routes=[{"model": "alias", "upstream": "second"}, {"model": "mock*", "upstream": "mock"}])
+        self.assertEqual(chat(self.gateway.port, "mock").status, 200)
+        self.assertEqual(self.mock.stats()["last_headers"]["authorization"], "Bearer sk-after")
+        self.assertEqual(chat(self.gateway.port, "alias").headers["x-fixpoint-upstream"], "second")
+        self.assertEqual(metric(self.gateway.port, "fixpoint_upstream_breaker_state", upstream="second"), 0)
+        self.reload(self.original)
+        self.assert_error(chat(self.gateway.port, "alias"), 404, "model_not_found")
+        self.assertIsNone(metric(self.gateway.port, "fixpoint_upstream_breaker_state", upstream="second"))
+
+    def test_prices(self):
+        def cost():
+            answer = chat(self.gateway.port, "mock", "what it costs")
+            return round(float(answer.headers["x-fixpoint-cost"]) * 1e6), answer.json()["usage"]["total_tokens"]
+        micro, tokens = cost()
+        self.assertEqual(micro, tokens)
+        self.change(prices=[{"model": "mock*", "input": 7, "output": 7}])
+        micro, tokens = cost()
+        self.assertEqual(micro, 7 * tokens)
+
+    def test_log_level(self):
+        def lines():
+            return self.gateway.log().count("endpoint=chat.completions")
+        self.change(access_log={"level": "debug"})
+        before = lines()
+        chat(self.gateway.port, "mock")
+        wait_until(self, lambda: lines() == before + 1, "the request is logged")
+        # From here on nothing says that the file was read; the gateway's next answer with its route does.
+        self.gateway.config_file.write_text(json.dumps({
+            **json.loads(self.original), "access_log": {"level": "warning"},
+            "routes": [{"model": "quiet", "upstream": "mock"}]}))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_until(self, lambda: chat(self.gateway.port, "mock").status == 404, "the routes changed")
+        before = settled(lines)
+        for _ in range(5):
+            chat(self.gateway.port, "quiet")
+        self.reload(self.original)
+        self.assertEqual(lines(), before)
+
+    def test_a_running_stream_goes_on(self):
+        stream = RunningStream(self.gateway.port, "mock-stream-20-50")
+        self.change(upstreams=[self.upstream(name="other")], routes=[{"model": "*", "upstream": "other"}])
+        self.assertTrue(stream.thread.is_alive())
+        self.assertEqual(chat(self.gateway.port, "mock").headers["x-fixpoint-upstream"], "other")
+        self.assertTrue(stream.whole())
+        self.assertEqual(self.mock.stats()["aborted"], 0)
+
+    def test_a_broken_file_changes_nothing(self):
+        for text, says in (("routes: [", "config.yaml:1"), (self.original.replace('"routes"', '"rutes"'), "rutes"),
+                           (self.original.replace('"upstream": "mock"', '"upstream": "nobody"'), "nobody")):
+            with self.subTest(says):
+                length = len(self.gateway.log())
+                self.hang_up(text, "the running configuration stays")
+                self.assertIn("config.yaml:", self.gateway.log()[length:])
+                self.assertIn(says, self.gateway.log()[length:])
+                self.assertEqual(chat(self.gateway.port, "mock").status, 200)
+
+    def test_what_is_read_at_the_start_only_is_named(self):
+        length = len(self.gateway.log())
+        self.change(server={"listen": "127.0.0.1:1", "max_connections": 77}, cache={"memory_bytes": 0},
+                    admin={"token": "a-new-admin-token"})
+        log = self.gateway.log()[length:]
+        for key in ("server.listen", "server.max_connections", "cache.memory_bytes"):
+            self.assertIn(f"reload: {key}: ", log)
+        self.assertNotIn("admin.token", log)
+        self.assertNotIn("a-new-admin-token", log)
+        answer = call(self.gateway.port, "GET", "/admin/keys", headers={"Authorization": "Bearer a-new-admin-token"})
+        self.assertEqual(answer.status, 200)  # the rest is in force
+
+
+class Certificates(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="fixpoint-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.cert, self.key = make_certificate(self.folder, "first")
+        self.mock = MockUpstream()
+        self.addCleanup(self.mock.stop)
+        self.gateway = Gateway({"server": {"listen": "127.0.0.1:0", "tls_cert_file": self.cert, "tls_key_file": self.key},
+                                "upstreams": [{"name": "mock", "base_url": self.mock.url, "api_key": "x"}],
+                                "routes": [{"model": "*", "upstream": "mock"}]}, wait_ready=False)
+        self.addCleanup(self.gateway.stop)
+        wait_until(self, lambda: " ready" in self.gateway.log(), "it is ready")
+
+    def trust(self, cert):
+        return ssl.create_default_context(cafile=cert)
+
+    def ask(self, cert):
+        connection = http.client.HTTPSConnection("localhost", self.gateway.port, timeout=PATIENCE_S,
+                                                 context=self.trust(cert))
+        try:
+            body = json.dumps({"model": "mock", "messages": [{"role": "user", "content": "x"}]})
+            connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def replace(self, cert, key, expected):
+        before = self.gateway.log().count(expected)
+        for old, new in ((self.cert, cert), (self.key, key)):
+            with open(new, "rb") as source, open(old, "wb") as target:
+                target.write(source.read())
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_until(self, lambda: self.gateway.log().count(expected) > before, f"the log says {expected!r}")
+
+    def test_only_https(self):
+        self.assertEqual(self.ask(self.cert), 200)
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            call(self.gateway.port, "GET", "/healthz")
+        self.gateway.cli("keys", "list")  # the command line reaches it, too
+
+    def test_a_new_certificate_without_a_restart(self):
+        kept = socket.create_connection(("localhost", self.gateway.port), PATIENCE_S)
+        old = self.trust(self.cert).wrap_socket(kept, server_hostname="localhost")
+        self.addCleanup(old.close)
+        self.replace(*make_certificate(self.folder, "second"), "the new configuration is in force")
+        self.assertEqual(self.ask(self.folder + "/second.crt"), 200)
+        wrong = make_certificate(self.folder, "stranger")[0]
+        with self.assertRaises(ssl.SSLError):
+            self.ask(wrong)
+        old.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")  # what was open stays
+        self.assertIn(b" 200 ", old.recv(4096))
+
+    def test_a_broken_certificate_changes_nothing(self):
+        broken = self.folder + "/broken"
+        with open(broken, "w") as file:
+            file.write("no certificate")
+        first = make_certificate(self.folder, "kept")
+        self.replace(*first, "the new configuration is in force")
+        self.replace(broken, first[1], "the running certificate stays")
+        self.assertEqual(self.ask(first[0]), 200)
+
+
+class Drain(unittest.TestCase):
+    def setUp(self):
+        self.mock = MockUpstream()
+        self.addCleanup(self.mock.stop)
+
+    def start(self, drain_timeout):
+        gateway = Gateway({"server": {"listen": "127.0.0.1:0", "drain_timeout": drain_timeout},
+                           "upstreams": [{"name": "mock", "base_url": self.mock.url, "api_key": "x"}],
+                           "routes": [{"model": "*", "upstream": "mock"}]})
+        self.addCleanup(gateway.stop)
+        return gateway
+
+    def test_a_running_stream_ends_properly(self):
+        gateway = self.start("30s")
+        stream = RunningStream(gateway.port, "mock-stream-20-100")
+        gateway.process.send_signal(signal.SIGTERM)
+        wait_until(self, lambda: "stopping" in gateway.log(), "it stops")
+
+        def refused():
+            try:
+                socket.create_connection(("127.0.0.1", gateway.port), PATIENCE_S).close()
+            except ConnectionRefusedError:
+                return True
+            return False
+        wait_until(self, refused, "new connections are refused")
+        self.assertTrue(stream.thread.is_alive())
+        self.assertTrue(stream.whole())
+        self.assertEqual(self.mock.stats()["aborted"], 0)
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_it_does_not_wait_for_ever(self):
+        gateway = self.start("200ms")
+        stream = RunningStream(gateway.port, "mock-stream-200-100")
+        gateway.process.send_signal(signal.SIGTERM)
+        self.assertEqual(gateway.process.wait(PATIENCE_S), 0)
+        stream.thread.join()
+        self.assertNotIn(b"[DONE]", stream.body)  # cut, and seen to be cut
+        self.assertTrue(stream.broken or b'"error"' in stream.body, stream.body[-300:])
+
+    def test_idle_connections_do_not_hold_it(self):
+        gateway = self.start("30s")
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE_S)
+        self.addCleanup(connection.close)
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        gateway.process.send_signal(signal.SIGTERM)
+        self.assertEqual(gateway.process.wait(10), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,409 @@
+"""Upstreams that fail: retries, fallbacks, weights, breakers, key rotation, queues, deadlines, proxies."""
+import base64
+import http.server
+import json
+import re
+import select
+import socket
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel
+from helpers import Server, TlsMockUpstream, leave_early, make_certificate, metric, wait_until
+
+
+class Retries(GatewayTest):
+    @classmethod
+    def config(cls):
+        return {"upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "x", "retries": 2},
+                              {"name": "once", "base_url": cls.mock.url, "api_key": "x", "retries": 0}],
+                "routes": [{"model": "mock-once-*", "upstream": "once"}, {"model": "*", "upstream": "mock"}]}
+
+    def test_until_it_succeeds(self):
+        for model, attempts in (("mock-retry-1-429-retryafterms-20", 2), ("mock-retry-2-500-retryafterms-20", 3),
+                                ("mock-retry-1-503-retryafter-1", 2)):
+            for stream in (False, True):
+                with self.subTest(model=model, stream=stream):
+                    self.mock.reset()
+                    answer = chat(self.gateway.port, model, f"again {stream}", stream=stream)
+                    self.assertEqual(answer.status, 200, answer.body)
+                    self.assertEqual(answer.headers["x-fixpoint-attempts"], str(attempts))
+                    self.assertEqual(self.mock.stats()["requests"], attempts)
+        self.assertGreater(metric(self.gateway.port, "fixpoint_upstream_retries_total", upstream="mock"), 0)
+
+    def test_it_waits_as_the_upstream_says(self):
+        started = time.monotonic()
+        self.assertEqual(chat(self.gateway.port, "mock-retry-1-429-retryafter-1").status, 200)
+        self.assertGreaterEqual(time.monotonic() - started, 1)
+
+    def test_the_last_failure_is_the_clients(self):
+        answer = chat(self.gateway.port, "mock-error-429-retryafterms-20")
+        self.assert_error(answer, 429)
+        self.assertEqual(answer.headers["retry-after-ms"], "20")
+        self.assertEqual(answer.headers["x-fixpoint-attempts"], "3")
+        self.assertEqual(self.mock.stats()["requests"], 3)
+
+    def test_nothing_is_retried_that_cannot_pass(self):
+        for model in ("mock-error-400", "mock-error-404", "mock-garbage"):
+            self.mock.reset()
+            self.assertGreaterEqual(chat(self.gateway.port, model).status, 400)
+            self.assertEqual(self.mock.stats()["requests"], 1, model)
+
+    def test_no_retry_after_the_first_event(self):
+        for model in ("mock-errorevent-2", "mock-cut-700"):
+            self.mock.reset()
+            answer = chat(self.gateway.port, model, stream=True)
+            self.assertEqual(answer.status, 200)
+            self.assertEqual(self.mock.stats()["requests"], 1, model)
+            self.assertNotIn("[DONE]", answer.events())
+            self.assertIn("error", json.loads(answer.events()[-1]))
+
+    def test_a_stream_without_an_event_is_tried_again(self):
+        answer = chat(self.gateway.port, "mock-cut-10", stream=True)
+        self.assert_error(answer, 502)
+        self.assertEqual(self.mock.stats()["requests"], 3)
+
+    def test_no_retries(self):
+        answer = chat(self.gateway.port, "mock-once-retry-1-500-retryafterms-20")
+        self.assert_error(answer, 500)
+        self.assertEqual(answer.headers["x-fixpoint-attempts"], "1")
+        self.assertEqual(self.mock.stats()["requests"], 1)
+
+    def test_an_upstream_that_is_not_there_yet(self):
+        class Late(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                answer = json.dumps({"id": "x", "object": "chat.completion", "created": 1, "model": "late", "choices": [
+                    {"index": 0, "message": {"role": "assistant", "content": "late"}, "finish_reason": "stop"}]})
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(answer.encode())
+
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+        gateway = Gateway({"upstreams": [{"name": "late", "base_url": f"http://127.0.0.1:{port}/v1", "api_key": "x",
+                                          "retries": 6}],
+                           "routes": [{"model": "*", "upstream": "late"}]})
+        self.addCleanup(gateway.stop)
+
+        def do(i):
+            if i == 0:
+                return chat(gateway.port, "late")
+            wait_until(self, lambda: metric(gateway.port, "fixpoint_upstream_requests_total", result="failed"),
+                       "the first call was refused")
+            self.addCleanup(Server(Late, port).stop)
+            return None
+        answer = in_parallel(2, do)[0]
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertGreaterEqual(int(answer.headers["x-fixpoint-attempts"]), 2)
+
+
+class Fallbacks(GatewayTest):
+    @classmethod
+    def config(cls):
+        bad = {"failing": "mock-error-500", "refused": "mock-error-400", "patient": "mock-error-429-retryafter-30",
+               "garbled": "mock-garbage", "broken": "mock-errorevent-3"}
+        return {"upstreams": [{"name": "first", "base_url": cls.mock.url, "api_key": "one", "model_names": bad},
+                              {"name": "second", "base_url": cls.mock.url, "api_key": "two", "retries": 1,
+                               "model_names": {"only-second": "mock", **{name: "mock" for name in bad}}}],
+                "routes": [{"model": "only-second", "upstream": "second"},
+                           {"model": "*", "upstream": "first", "fallbacks": ["second"]}]}
+
+    def ask(self, model, text, **fields):
+        return chat(self.gateway.port, model, text, temperature=0, **fields)
+
+    def test_the_second_answers(self):
+        for stream in (False, True):
+            answer = self.ask("failing", f"fall back {stream}", stream=stream)
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual(answer.headers["x-fixpoint-upstream"], "second")
+            self.assertEqual(answer.headers["x-fixpoint-attempts"], "2")
+            self.assertEqual(self.mock.stats()["last_headers"]["authorization"], "Bearer two")
+
+    def test_its_answer_is_stored_under_its_own_key(self):
+        answer = self.ask("failing", "whose key")
+        key = answer.headers["x-fixpoint-key"]
+        entry = json.loads(self.gateway.cli("cache", "get", key, "--json").stdout)
+        self.assertEqual(entry["provider"], "second")
+        direct = self.ask("only-second", "whose key")
+        self.assertEqual(direct.headers["x-fixpoint-key"], key)
+        self.assertIn("hit", direct.headers["cache-status"])
+        self.assertEqual(direct.body, answer.body)
+        self.mock.reset()
+        self.ask("failing", "whose key")  # the first is not judged by what the second said
+        self.assertEqual(self.mock.stats()["by_model"]["mock-error-500"], 1)
+
+    def test_a_key_keeps_its_answer(self):
+        direct = self.ask("only-second", "one key, one answer")
+        fallen = self.ask("failing", "one key, one answer")
+        self.assertEqual(fallen.headers["x-fixpoint-key"], direct.headers["x-fixpoint-key"])
+        self.assertEqual(fallen.text(), direct.text())
+
+    def test_a_request_that_is_wrong_is_not_sent_on(self):
+        self.assert_error(self.ask("refused", "wrong"), 400)
+        self.assertEqual(self.mock.stats()["requests"], 1)
+
+    def test_a_long_wait_is_not_waited_for(self):
+        answer = self.ask("patient", "no time")
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.headers["x-fixpoint-upstream"], "second")
+
+    def test_no_fallback_after_the_first_event(self):
+        answer = self.ask("broken", "half an answer", stream=True)
+        self.assertIn("error", json.loads(answer.events()[-1]))
+        self.assertEqual(self.mock.stats()["requests"], 1)
+
+
+class Weights(GatewayTest):
+    @classmethod
+    def config(cls):
+        return {"upstreams": [{"name": name, "base_url": cls.mock.url, "api_key": name} for name in ("a", "b")],
+                "routes": [{"model": "*", "weights": {"a": 3, "b": 1}}]}
+
+    def who(self, text, **fields):
+        return chat(self.gateway.port, "mock", text, {"Cache-Control": "no-cache"}, **fields).headers[
+            "x-fixpoint-upstream"]
+
+    def test_what_is_stored_always_asks_the_same_one(self):
+        chosen = {}
+        for i in range(40):
+            chosen[i] = self.who(f"sticky {i}", temperature=0)
+        self.assertEqual(set(chosen.values()), {"a", "b"})
+        self.assertEqual({i: self.who(f"sticky {i}", temperature=0) for i in range(40)}, chosen)
+
+    def test_others_are_shared_by_weight(self):
+        asked = [self.who(f"share {i}", temperature=1) for i in range(16)]
+        self.assertEqual((asked.count("a"), asked.count("b")), (12, 4))
+        self.assertNotIn("bb", "".join(asked))
+
+
+class Breaker(GatewayTest):
+    @classmethod
+    def config(cls):
+        def upstream(name, **keys):
+            return {"name": name, "base_url": cls.mock.url, "api_key": "x", "breaker_cooldown": "1s", **keys}
+        return {"upstreams": [upstream("flaky", breaker_failures=3), upstream("fragile", breaker_failures=1),
+                              upstream("spare"), upstream("lonely", breaker_failures=2)],
+                "routes": [{"model": "mock-a*", "upstream": "flaky"},
+                           {"model": "mock-b*", "upstream": "lonely", "fallbacks": ["spare"]},
+                           {"model": "*", "upstream": "fragile"}]}
+
+    def state(self, upstream):
+        return metric(self.gateway.port, "fixpoint_upstream_breaker_state", upstream=upstream)
+
+    def test_it_opens_and_closes_again(self):
+        self.assertEqual(self.state("flaky"), 0)
+        for _ in range(3):
+            self.assert_error(chat(self.gateway.port, "mock-a-error-500"), 500)
+        self.assertEqual(self.state("flaky"), 2)
+        self.mock.reset()
+        refused = chat(self.gateway.port, "mock-a")
+        error = self.assert_error(refused, 503, "upstream_unavailable")
+        self.assertIn("flaky", error["message"])
+        self.assertGreaterEqual(int(refused.headers["retry-after"]), 1)
+        self.assertEqual(self.mock.stats()["requests"], 0)
+        wait_until(self, lambda: chat(self.gateway.port, "mock-a").status == 200, "the breaker let a probe through")
+        self.assertEqual(self.state("flaky"), 0)
+
+    def test_a_failed_probe_opens_it_again(self):
+        for _ in range(3):
+            chat(self.gateway.port, "mock-a-error-500")
+        wait_until(self, lambda: chat(self.gateway.port, "mock-a-error-500").status == 500, "a probe failed")
+        self.assertEqual(self.state("flaky"), 2)
+        wait_until(self, lambda: chat(self.gateway.port, "mock-a").status == 200, "it closed")
+
+    def test_an_open_one_is_left_out(self):
+        for _ in range(2):
+            chat(self.gateway.port, "mock-b-retry-1-500", "first fails, then the spare answers")
+            self.mock.reset()
+        self.assertEqual(self.state("lonely"), 2)
+        answer = chat(self.gateway.port, "mock-b", "spared")
+        self.assertEqual(answer.headers["x-fixpoint-upstream"], "spare")
+        self.assertEqual(answer.headers["x-fixpoint-attempts"], "1")
+
+    def test_what_the_client_did_counts_for_nothing(self):
+        for model, received, stream in (("mock-stream-50-100", 500, True), ("mock-slow", 0, False)):
+            before = self.mock.stats()["aborted"]
+            leave_early(self.gateway.port, model, received, stream=stream)
+            wait_until(self, lambda: self.mock.stats()["aborted"] > before, "the upstream call was cancelled")
+            self.assertEqual(self.state("fragile"), 0)
+        self.assert_error(chat(self.gateway.port, "mock-error-400"), 400)
+        self.assertEqual(self.state("fragile"), 0)
+        self.assertEqual(chat(self.gateway.port, "mock").status, 200)
+
+
+class Keys(GatewayTest):
+    @classmethod
+    def config(cls):
+        def upstream(name, *keys):
+            return {"name": name, "base_url": cls.mock.url, "api_keys": list(keys)}
+        return {"upstreams": [upstream("rotates", "sk-limited-1", "sk-limited-2", "sk-good-3"),
+                              upstream("spent", "sk-limited-8", "sk-limited-9")],
+                "routes": [{"model": "mock-spent", "upstream": "spent"}, {"model": "*", "upstream": "rotates"}]}
+
+    def test_the_next_key_is_taken(self):
+        first = chat(self.gateway.port, "mock", "rotate")
+        self.assertEqual(first.status, 200, first.body)
+        self.assertEqual(first.headers["x-fixpoint-attempts"], "3")
+        self.assertEqual(self.mock.stats()["last_headers"]["authorization"], "Bearer sk-good-3")
+        self.assertEqual(chat(self.gateway.port, "mock", "rests").headers["x-fixpoint-attempts"], "1")
+        self.assertEqual(metric(self.gateway.port, "fixpoint_upstream_key_rotations_total", upstream="rotates"), 2)
+
+    def test_all_of_them_are_limited(self):
+        answer = chat(self.gateway.port, "mock-spent")
+        self.assert_error(answer, 429)
+        self.assertEqual(answer.headers["retry-after"], "1")
+        self.assertEqual(self.mock.stats()["requests"], 2)
+
+
+class Queue(GatewayTest):
+    @classmethod
+    def config(cls):
+        return {"upstreams": [{"name": "narrow", "base_url": cls.mock.url, "api_key": "x", "max_concurrency": 1,
+                               "max_queue": 1},
+                              {"name": "hasty", "base_url": cls.mock.url, "api_key": "x", "max_concurrency": 1,
+                               "queue_timeout": "100ms"}],
+                "routes": [{"model": "mock-hasty*", "upstream": "hasty"}, {"model": "*", "upstream": "narrow"}]}
+
+    def gauge(self, what, upstream):
+        return metric(self.gateway.port, f"fixpoint_upstream_{what}", upstream=upstream)
+
+    def test_one_runs_one_waits_others_are_refused(self):
+        def ask(i):
+            if i == 1:
+                wait_until(self, lambda: self.gauge("in_flight", "narrow") == 1, "the first one runs")
+            if i == 2:
+                wait_until(self, lambda: self.gauge("queue_depth", "narrow") == 1, "the second one waits")
+            return chat(self.gateway.port, "mock-delay-1500" if i < 2 else "mock", f"queue {i}")
+        first, second, third = in_parallel(3, ask)
+        self.assertEqual((first.status, second.status), (200, 200))
+        error = self.assert_error(third, 429, "upstream_overloaded")
+        self.assertIn("narrow", error["message"])
+        self.assertGreaterEqual(int(third.headers["retry-after"]), 1)
+        self.assertEqual(self.mock.stats()["requests"], 2)
+
+    def test_nobody_waits_for_ever(self):
+        def ask(i):
+            if i == 1:
+                wait_until(self, lambda: self.gauge("in_flight", "hasty") == 1, "the first one runs")
+            return chat(self.gateway.port, "mock-hasty-delay-1500", f"hasty {i}")
+        first, second = in_parallel(2, ask)
+        self.assertEqual(first.status, 200)
+        self.assert_error(second, 429, "upstream_overloaded")
+        self.assertIn("retry-after", second.headers)
+
+
+class Deadlines(GatewayTest):
+    @classmethod
+    def config(cls):
+        def upstream(name, **keys):
+            return {"name": name, "base_url": cls.mock.url, "api_key": "x", **keys}
+        return {"upstreams": [upstream("first", first_byte_timeout="200ms"),
+                              upstream("between", between_bytes_timeout="200ms"),
+                              upstream("total", total_timeout="500ms", retries=9)],
+                "routes": [{"model": "*-f", "upstream": "first"}, {"model": "*-b", "upstream": "between"},
+                           {"model": "*-t", "upstream": "total"}]}
+
+    def expect_late(self, model, stream):
+        """An error of status 504, or in a stream that has begun one that says the same."""
+        answer = chat(self.gateway.port, model, stream=stream)
+        if not stream:
+            self.assert_error(answer, 504, "upstream_timeout")
+            return
+        self.assertEqual(answer.status, 200)
+        self.assertGreater(len(answer.events()), 1)
+        self.assertEqual(json.loads(answer.events()[-1])["error"]["code"], "upstream_timeout")
+
+    def test_first_byte(self):
+        self.expect_late("mock-delay-2000-f", False)
+
+    def test_between_bytes(self):
+        self.expect_late("mock-stream-9-2000-b", True)
+        self.assertEqual(chat(self.gateway.port, "mock-stream-5-50-b", stream=True).events()[-1], "[DONE]")
+
+    def test_total(self):
+        self.expect_late("mock-delay-2000-t", False)
+        self.expect_late("mock-stream-100-50-t", True)
+
+    def test_total_counts_the_retries(self):
+        started = time.monotonic()
+        answer = chat(self.gateway.port, "mock-error-500-retryafterms-300-t")
+        self.assertGreaterEqual(answer.status, 500)
+        self.assertLess(time.monotonic() - started, 2)  # nine retries would be 2.7 s
+        self.assertLess(self.mock.stats()["requests"], 4)
+
+
+class ProxyHandler(http.server.BaseHTTPRequestHandler):
+    """Absolute form and CONNECT; notes what it was asked in its server's `asked`."""
+
+    def do_CONNECT(self):
+        self.server.asked.append((self.requestline, self.headers["Proxy-Authorization"]))
+        host, port = self.path.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), PATIENCE_S) as upstream:
+            self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            both = [self.connection, upstream]
+            while True:
+                for ready in select.select(both, [], [], PATIENCE_S)[0]:
+                    data = ready.recv(65536)
+                    if not data:
+                        return
+                    both[1 - both.index(ready)].sendall(data)
+
+    def do_POST(self):
+        self.server.asked.append((self.requestline, self.headers["Proxy-Authorization"]))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        port, path = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/.*)", self.path).groups()
+        answer = call(int(port), "POST", path, body, {"Authorization": self.headers["Authorization"]})
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.headers["content-type"])
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+
+class Proxies(unittest.TestCase):
+    CREDENTIALS = "Basic " + base64.b64encode(b"someone:passw0rd").decode()
+
+    def setUp(self):
+        self.proxy = Server(ProxyHandler)
+        self.proxy.asked = []
+        self.addCleanup(self.proxy.stop)
+
+    def start(self, **upstream):
+        gateway = Gateway({"upstreams": [{"name": "far", "api_key": "x",
+                                          "proxy": f"http://someone:passw0rd@127.0.0.1:{self.proxy.port}",
+                                          **upstream}],
+                           "routes": [{"model": "*", "upstream": "far"}]})
+        self.addCleanup(gateway.stop)
+        return gateway
+
+    def test_absolute_form(self):
+        mock = MockUpstream()
+        self.addCleanup(mock.stop)
+        answer = chat(self.start(base_url=mock.url).port, "mock")
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(self.proxy.asked, [(f"POST {mock.url}/chat/completions HTTP/1.1", self.CREDENTIALS)])
+
+    def test_tunnel(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        cert, key = make_certificate(folder.name)
+        mock = TlsMockUpstream(cert, key)
+        self.addCleanup(mock.stop)
+        answer = chat(self.start(base_url=f"https://localhost:{mock.port}/v1", ca_file=cert).port, "mock")
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(self.proxy.asked, [(f"CONNECT localhost:{mock.port} HTTP/1.1", self.CREDENTIALS)])
+
+    def test_a_proxy_that_is_away(self):
+        gateway = self.start(base_url="http://127.0.0.1:9/v1")
+        self.proxy.stop()
+        answer = chat(gateway.port, "mock")
+        self.assertEqual(answer.status, 502)
+        self.assertNotIn(b"passw0rd", answer.body)
+
+
+if __name__ == "__main__":
+    unittest.main()
