@@ -19,13 +19,14 @@ constexpr std::string_view kDomain = "fixpoint-key-v1";
 constexpr std::array<std::string_view, 8> kExcluded = {
     "stream",             // how the answer travels; one entry serves both forms
     "stream_options",     // which extra chunks a stream carries (usage, obfuscation)
+    "timeout",            // how long the caller waits
+    "request_timeout",    // the same, under an older name
     "user",               // names the end user for abuse reports; never shown to the model
     "safety_identifier",  // what replaces `user`
     "metadata",           // labels that the provider files with the request
     "prompt_cache_key",   // routes to a server that holds the prefix; speed only
-    "timeout",            // how long the caller waits
-    "request_timeout",    // the same, under an older name
 };
+constexpr std::size_t kNeverEchoed = 4;  // the first ones
 
 std::string_view kind_name(KeyKind kind) {
   return kind == KeyKind::prompt ? "prompt" : "body";
@@ -98,13 +99,13 @@ Result<CacheKey> parse_key_name(std::string_view name) {
   return key;
 }
 
-std::span<const std::string_view> excluded_members() {
-  return kExcluded;
+std::span<const std::string_view> excluded_members(bool echoed) {
+  return std::span(kExcluded).first(echoed ? kNeverEchoed : kExcluded.size());
 }
 
 Result<CacheKey> body_key(BodyKeyInput input) {
   CanonicalOptions options;
-  options.exclude = excluded_members();
+  options.exclude = excluded_members(input.echoed);
   const Result<std::string> request = canonical_json(input.request, options);
   if (!request) return tl::make_unexpected(request.error());
   // Only an object has members, and so only its exclusions can be judged.

@@ -32,9 +32,12 @@ struct BodyKeyInput {
   std::string_view endpoint;  // "chat.completions", "chat.completions>messages?beta=true"
   std::string_view request;   // JSON object
   std::uint32_t sample = 0;
+  bool echoed = false;  // see excluded_members()
 };
 // Top-level request members that do not decide the answer, each with its reason in key.cpp.
-std::span<const std::string_view> excluded_members();
+// `echoed`: only those that the answer does not repeat (OpenAI's Responses gives back the request's
+// labels, and one request's must not come with another's answer).
+std::span<const std::string_view> excluded_members(bool echoed = false);
 // Canonicalises the request first. Errors: invalid (malformed JSON, duplicate members).
 Result<CacheKey> body_key(BodyKeyInput input);
 // For a request that is canonical and without the excluded members already.

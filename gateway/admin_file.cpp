@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // A list of kMaxKeys keys has 17 members each.
-constexpr JsonLimits kAnswerLimits{
+constexpr JsonLimits kAdminLimits{
     .depth = 16, .members_per_object = 1024, .members = 2'000'000, .values = 10'000'000};
 
 std::string file_of(const std::string& data_dir) {
@@ -160,7 +160,7 @@ Result<Json> ask_gateway(const std::string& data_dir, const std::string& method,
 }
 
 Result<Json> admin_result(int status, const std::string& body) {
-  Result<Json> json = parse_json(body, kAnswerLimits);
+  Result<Json> json = parse_json(body, kAdminLimits);
   if (status >= 200 && status < 300) return json;
   const ErrorCode code = status == 400   ? ErrorCode::invalid
                          : status == 404 ? ErrorCode::not_found

@@ -85,7 +85,9 @@ void Gateway::generation_ended(const AnswerJob& job) {
   }
   counts.prompt_tokens = record.prompt_tokens;
   counts.completion_tokens = record.completion_tokens;
-  counts.status = record.finish_reason.starts_with("error: ") ? 502 : 200;
+  counts.status = record.finish_reason == "error: cancelled"    ? 499
+                  : record.finish_reason.starts_with("error: ") ? 502
+                                                                : 200;
   metrics.generation(record.provider, record.route)->count(job.endpoint, counts);
   if (record.attempts > 0) {
     const double waited = std::chrono::duration<double>(job.waited).count();

@@ -47,9 +47,10 @@ struct Gateway {
   AnswerFlights flights;
   std::map<std::string, std::unique_ptr<engine::Engine>, std::less<>> engines;
   std::atomic<bool> ready{false};
-  bool loopback = true;            // where the server listens
-  std::string admin_token;         // of the file beside the data; empty: none was made
-  net::thread_pool background{1};  // for work that waits for a disk
+  std::atomic<std::size_t> relays{0};  // calls to upstreams that have not ended
+  bool loopback = true;                // where the server listens
+  std::string admin_token;             // of the file beside the data; empty: none was made
+  net::thread_pool background{1};      // for work that waits for a disk
 
   // The settings as they are now; a request takes them once. Thread-safe.
   SettingsPtr settings() const { return settings_.load(std::memory_order_acquire); }

@@ -16,6 +16,10 @@ struct JsonLimits {
   std::size_t values = 1'000'000;  // of all kinds together
 };
 
+// Answers of upstreams, which max_response_bytes bounds: embeddings are arrays of numbers, and
+// log-probabilities have dozens of members a token.
+inline constexpr JsonLimits kAnswerLimits{128, 100'000, 4'000'000, 16'000'000};
+
 // Errors: invalid, for what is no JSON (or has a number beyond a double) and for each limit, by
 // name.
 Result<nlohmann::ordered_json> parse_json(std::string_view text, const JsonLimits& limits = {});

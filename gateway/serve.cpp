@@ -6,6 +6,7 @@
 #include <csignal>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "gateway/admin_file.hpp"
@@ -115,6 +116,15 @@ std::uint64_t raise_descriptor_limit(std::uint64_t wanted_connections) {
   return most;
 }
 
+// A relay outlives the connection that it answered by moments; it must not outlive the cores.
+void wait_for_relays(const Gateway& gateway) {
+  constexpr auto kPatience = std::chrono::seconds(2);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (gateway.relays.load() > 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 // On SIGHUP. Whatever is wrong with the new file, the running configuration stays.
 void reload(Gateway& gateway, Server& server, const ServeArguments& arguments) {
   if (auto done = server.reload_certificate(); !done) {
@@ -178,6 +188,7 @@ int serve(const ServeArguments& arguments) {
     exit_code = kExitFailed;
   }
   server.drain(gateway.settings()->config.server.drain_timeout);
+  wait_for_relays(gateway);
   gateway.engines.clear();  // its callbacks post to the cores: first the engines, then the cores
   gateway.background.join();
   cores.stop();

@@ -46,6 +46,11 @@ Settings::Settings(Config configuration, Cores& cores, RequestMetrics& metrics,
   }
 }
 
+bool Settings::has_price(std::string_view model) const {
+  return std::any_of(config.prices.begin(), config.prices.end(),
+                     [&](const PriceConfig& price) { return glob_matches(price.model, model); });
+}
+
 const Route* Settings::find_route(std::string_view model) const {
   const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const Route& route) {
     return glob_matches(route.config->model, model);

@@ -33,6 +33,7 @@ class Settings {
   const Config config;
   const PriceTable prices;
 
+  bool has_price(std::string_view model) const;
   // The first route whose glob matches, or null.
   const Route* find_route(std::string_view model) const;
   // Null: no such upstream.

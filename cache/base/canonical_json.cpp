@@ -15,6 +15,9 @@ namespace fixpoint {
 namespace {
 
 constexpr std::size_t kMaxNameInMessage = 64;  // bytes
+// Bytes that putting members in order may copy: so many times the text, and a megabyte for short
+// ones. Real requests copy theirs two to five times.
+constexpr std::size_t kMaxCopies = 16, kFreeCopies = std::size_t{1} << 20;
 // Any integer of so many digits is below 2^53 and stays as it is spelled.
 constexpr std::size_t kSafeDigits = 15;
 
@@ -147,6 +150,11 @@ class Canonicalizer {
       sorted_.append(out_, member->begin, member->end - member->begin);
     }
     sorted_ += '}';
+    // Each level copies what is below it: deep nesting of long text would take for ever.
+    copied_ += sorted_.size();
+    if (copied_ > kMaxCopies * text_.size() + kFreeCopies) {
+      return stop("long text nested too deeply");
+    }
     out_.replace(frame.begin, out_.size() - frame.begin, sorted_);
     members_.erase(first, members_.end());
     --depth_;
@@ -281,7 +289,7 @@ class Canonicalizer {
   std::vector<std::string> decoded_;
   std::size_t depth_ = 0;        // frames in use
   std::size_t value_begin_ = 0;  // in text_, of the value of the current top-level member
-  std::size_t member_count_ = 0, value_count_ = 0;
+  std::size_t member_count_ = 0, value_count_ = 0, copied_ = 0;
   std::string error_;
 };
 

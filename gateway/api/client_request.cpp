@@ -96,7 +96,9 @@ std::optional<ApiError> read_sampling(ClientRequest& request) {
 std::optional<ApiError> read_streaming(ClientRequest& request) {
   const auto stream = boolean(request.find("stream"), "stream");
   if (!stream) return stream.error();
-  request.stream = *stream;
+  const bool streams =
+      request.endpoint != Endpoint::embeddings && request.endpoint != Endpoint::count_tokens;
+  request.stream = *stream && streams;
   const auto options = request.find("stream_options");
   if (!options) return {};
   if (!options->starts_with('{')) return wrong_type("stream_options", "an object");
@@ -128,7 +130,7 @@ ApiResult<ClientRequest> read_request(Endpoint endpoint, const Request& request)
   ClientRequest read;
   read.endpoint = endpoint;
   CanonicalOptions options;
-  options.exclude = excluded_members();
+  options.exclude = excluded_members(endpoint == Endpoint::responses);
   auto canonical = canonical_json(request.body, options, &read.members);
   if (!canonical) {
     return refuse(bad_request("The request body is not acceptable: " + canonical.error().message));

@@ -21,8 +21,11 @@ using std::chrono::milliseconds;
 constexpr int kStreamForm = 0, kStreamWithUsageForm = 1;
 // Bytes that wait before they are written although more events are at hand.
 constexpr std::size_t kMaxPending = 64 * 1024;
-// A comment: clients skip it, and everything on the way sees that the stream lives.
-constexpr std::string_view kHeartbeat = ":\n\n";
+// Everything on the way sees that the stream lives: a comment, which clients skip, or the event
+// that Anthropic has for it.
+std::string_view heartbeat_of(Endpoint endpoint) {
+  return endpoint == Endpoint::messages ? "event: ping\ndata: {\"type\": \"ping\"}\n\n" : ":\n\n";
+}
 
 bool is_rate_limit(std::string_view name) {
   constexpr std::string_view kPrefixes[] = {"x-ratelimit-", "anthropic-ratelimit-"};
@@ -114,7 +117,7 @@ Task<void> Delivery::follow(AnswerFlight::Reader& reader, Waiter& waiter) {
     }
     const bool quiet = co_await waiter.sleep_for(heartbeat);
     if (quiet) continue;
-    pending_ = kHeartbeat;
+    pending_ = heartbeat_of(plan_.request.endpoint);
   }
 }
 

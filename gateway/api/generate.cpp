@@ -92,7 +92,8 @@ void start(Plan& plan, const Request& request, const Exchange& exchange, net::io
   work.stream = plan.request.stream;
   work.wants_usage = plan.request.include_usage;
   work.wants_logprobs = plan.request.wants_logprobs;
-  work.trace = exchange.trace;
+  // Only where spans are exported: else the caller's own span is the parent of the upstream's.
+  if (job->gateway.spans) work.trace = exchange.trace;
   start_upstream_answer(core, std::move(work), std::move(job));
 }
 
@@ -129,7 +130,7 @@ ApiError cache_miss(const Gateway& gateway, const Plan& plan, const std::string&
 Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchange& exchange,
                    const Wake& wake, Source& source) {
   std::string forward = plan.store ? "request" : "bypass";
-  bool store_failed = false;
+  bool store_failed = false, at_once = true;
   if (plan.look_up) {
     auto found = co_await look_up(gateway, plan);
     if (found.entry) {
@@ -138,6 +139,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchang
     }
     forward = std::move(found.forward);
     store_failed = found.failed;
+    at_once = found.at_once;
   }
   if (plan.request.directives.cache.only_if_cached || gateway.recording == Recording::replay) {
     exchange.cache = CacheResult::miss;
@@ -162,10 +164,10 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchang
   }
   auto job = make_job(gateway, plan, exchange, joined.flight, plan.look_up);
   // Between the look-up and the join another flight may have ended: its answer is in the store.
-  if (plan.look_up && !store_failed) {
-    FlightGuard guard(*job);
+  // Only for stores that answer at once: a leader that waits here could leave, and fail those who
+  // joined.
+  if (plan.look_up && !store_failed && at_once) {
     auto again = co_await look_up(gateway, plan);
-    guard.release();
     if (again.entry) {
       job->publish_stored(*again.entry);
       source.reader.reset();

@@ -34,8 +34,9 @@ constexpr std::array<std::string_view, 20> kNotForwarded = {"host",
 
 constexpr std::array<std::string_view, 3> kCredentials = {"authorization", "x-api-key", "api-key"};
 
-// Forwarded, but known to decide nothing: who the program is, tracing, retries, the browser's own.
-constexpr std::array<std::string_view, 22> kHarmless = {"user-agent",
+// Forwarded, but known to decide nothing: who the program is, tracing, retries, the browser's own,
+// and what load balancers on the way add to every request.
+constexpr std::array<std::string_view, 38> kHarmless = {"user-agent",
                                                         "accept",
                                                         "accept-language",
                                                         "sec-*",
@@ -56,9 +57,25 @@ constexpr std::array<std::string_view, 22> kHarmless = {"user-agent",
                                                         "via",
                                                         "dnt",
                                                         "priority",
-                                                        "pragma"};
+                                                        "pragma",
+                                                        "idempotency-key",
+                                                        "x-real-ip",
+                                                        "cf-*",
+                                                        "true-client-ip",
+                                                        "x-client-ip",
+                                                        "x-amzn-trace-id",
+                                                        "x-cloud-trace-context",
+                                                        "sentry-trace",
+                                                        "x-datadog-*",
+                                                        "b3",
+                                                        "x-b3-*",
+                                                        "uber-trace-id",
+                                                        "x-trace-id",
+                                                        "x-envoy-*",
+                                                        "x-arr-*",
+                                                        "x-azure-ref"};
 
-constexpr std::array<std::string_view, 19> kNotReturned = {"connection",
+constexpr std::array<std::string_view, 26> kNotReturned = {"connection",
                                                            "keep-alive",
                                                            "proxy-*",
                                                            "te",
@@ -76,7 +93,14 @@ constexpr std::array<std::string_view, 19> kNotReturned = {"connection",
                                                            "cache-status",
                                                            "vary",
                                                            "alt-svc",
-                                                           "access-control-*"};
+                                                           "access-control-*",
+                                                           "location",
+                                                           "refresh",
+                                                           "strict-transport-security",
+                                                           "clear-site-data",
+                                                           "content-security-policy*",
+                                                           "nel",
+                                                           "report-to"};
 
 bool matches(std::string_view pattern, std::string_view name) {
   if (!pattern.ends_with('*')) return equal_ignoring_case(pattern, name);
@@ -164,16 +188,25 @@ Headers forwarded_headers(const UpstreamConfig& upstream, const std::string* api
 }
 
 std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client,
-                             bool gateway_key) {
+                             bool credentials) {
   std::vector<std::string> lines;
-  visit_forwarded(client, !has_key(upstream) && !gateway_key, [&](const Header& field) {
-    if (listed(kHarmless, field.name)) return;
-    std::string line = field.name;
+  const auto add = [&](std::string line, const std::string& value) {
     for (auto& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     line += ':';
-    line += field.value;
+    line += value;
     lines.push_back(std::move(line));
+  };
+  visit_forwarded(client, credentials && !has_key(upstream), [&](const Header& field) {
+    if (listed(kHarmless, field.name)) return;
+    const auto replaced = [&](const NamedValue& own) {
+      return equal_ignoring_case(own.name, field.name);
+    };
+    const auto& own = upstream.headers;
+    if (std::none_of(own.begin(), own.end(), replaced)) add(field.name, field.value);
   });
+  for (const auto& own : upstream.headers) {
+    if (!listed(kCredentials, own.name)) add(own.name, own.value);
+  }
   std::sort(lines.begin(), lines.end());  // clients order their headers differently
   std::string text;
   for (const auto& line : lines) text += line + "\n";  // a value cannot hold a line end

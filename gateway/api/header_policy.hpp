@@ -15,11 +15,12 @@ namespace fixpoint {
 Headers forwarded_headers(const UpstreamConfig& upstream, const std::string* api_key,
                           const Headers& client, bool gateway_key);
 
-// Everything among the forwarded client headers that may decide the answer or say on whose behalf
-// it is made, as text to be hashed; empty if there is nothing. Whatever is not known to be harmless
-// counts.
+// Everything among the forwarded headers, the client's and the configuration's, that may decide the
+// answer or say on whose behalf it is made, as text to be hashed; empty if there is nothing.
+// Whatever is not known to be harmless counts. `credentials`: the client's key is one for the
+// upstream, and so says on whose behalf.
 std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client,
-                             bool gateway_key);
+                             bool credentials);
 
 // Response headers that a client may see. Hop-by-hop, framing, cookie and CORS fields stay behind:
 // the last would open this gateway to pages that trust the upstream, not us.

@@ -89,7 +89,10 @@ void AnswerJob::finish_record() {
   record.total_ms = milliseconds_since(started, now);
   record.first_token_ms =
       milliseconds_since(started, first_token == steady_clock::time_point{} ? now : first_token);
-  const auto& priced = record.model.empty() ? record.requested_model : record.model;
+  // Answers name dated models ("gpt-4o-2024-08-06"); a price may be for the name that was asked
+  // for.
+  const bool by_answer = !record.model.empty() && settings->has_price(record.model);
+  const auto& priced = by_answer ? record.model : record.requested_model;
   const TokenCounts counts{record.prompt_tokens, record.completion_tokens, record.cached_tokens};
   if (!settings->config.prices.empty()) {
     record.cost_microdollars = settings->prices.cost(priced, counts);
@@ -160,14 +163,10 @@ void AnswerJob::publish_stored(const Entry& entry) {
   flight->close();
 }
 
-FlightGuard::~FlightGuard() {
-  if (!job_) return;
-  job_->fail(api_error(502, "server_error", "cancelled",
-                       "The request that this one had joined went away; please try again"));
-}
-
 void AnswerJob::fail(AnswerFailure failure, std::string_view reason) {
-  if (first_token != steady_clock::time_point{}) {  // something was generated, and shown
+  // Something was generated, whether or not anybody saw it.
+  if (first_token != steady_clock::time_point{} ||
+      record.prompt_tokens + record.completion_tokens > 0) {
     record.finish_reason = "error: " + std::string(reason);
     finish_record();
     gateway.log_generation(std::move(record));

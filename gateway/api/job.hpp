@@ -68,19 +68,6 @@ struct AnswerJob {
   std::unique_ptr<StreamAssembler> translated_;  // what the translator has said; null: nothing yet
 };
 
-// A leader that is cancelled before its maker has started fails the flight for those who joined.
-class FlightGuard {
- public:
-  explicit FlightGuard(AnswerJob& job) : job_(&job) {}
-  ~FlightGuard();
-  FlightGuard(const FlightGuard&) = delete;
-  FlightGuard& operator=(const FlightGuard&) = delete;
-  void release() { job_ = nullptr; }
-
- private:
-  AnswerJob* job_;
-};
-
 std::string new_generation_id();  // "gen-" + 24 random hex digits
 std::string random_hex(std::size_t digits);
 

@@ -83,7 +83,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     if (event.error) {
       collect_record();
       fail_locked(event.error->code == engine::ErrorCode::cancelled
-                      ? api_error(499, "server_error", "cancelled", "The request was cancelled")
+                      ? api_error(499, "server_error", "cancelled", "cancelled")
                       : engine_error(*event.error, request_.prompt_param));
       return;
     }

@@ -41,7 +41,7 @@ std::shared_ptr<Pending> ask(Store& store, const CacheKey& key, const Executor& 
   return pending;
 }
 
-Lookup judge(const Plan& plan, const Store::Found& found) {
+Lookup judge(const Plan& plan, bool replaying, const Store::Found& found) {
   Lookup result;
   if (!found) {
     log_warning("cache: " + found.error().message);
@@ -53,6 +53,10 @@ Lookup judge(const Plan& plan, const Store::Found& found) {
   const auto age_ms = now_ms() - (*found)->created_ms;
   const auto ttl = plan.settings->config.cache.ttl.count();
   const auto& max_age = plan.request.directives.cache.max_age_s;
+  if (replaying) {  // a recording does not age
+    result.entry = *found;
+    return result;
+  }
   if ((ttl > 0 && age_ms > ttl) || (max_age && age_ms / 1000 > *max_age)) {
     result.forward = "stale";
     return result;
@@ -68,10 +72,14 @@ Task<Lookup> look_up(Gateway& gateway, const Plan& plan) {
   Waiter waiter(executor);
   const Wake wake = waiter.wake();
   const auto pending = ask(*gateway.store, plan.key, executor, wake);
+  const bool at_once = pending->found.has_value();
   while (!pending->found) {
     co_await waiter.sleep();
   }
-  co_return judge(plan, *pending->found);
+  const bool replaying = gateway.recording == Recording::replay;
+  Lookup lookup = judge(plan, replaying, *pending->found);
+  lookup.at_once = at_once;
+  co_return lookup;
 }
 
 }  // namespace fixpoint

@@ -15,6 +15,7 @@ struct Lookup {
   EntryPtr entry;                // null: none, or one that is too old for this request
   std::string forward = "miss";  // RFC 9211's fwd parameter, and detail
   bool failed = false;           // the store could not say; counted as a miss, and marked
+  bool at_once = true;           // the store answered without a suspension
 };
 
 // Suspends only for stores that answer from elsewhere.

@@ -21,7 +21,7 @@ std::optional<ApiError> choose_maker(Gateway& gateway, Plan& plan, ReproMode mod
       route.local.empty() && mode != ReproMode::off ? route.repro_model : route.local;
   if (!name.empty()) {
     plan.engine = gateway.find_engine(name);
-    if (plan.engine) return {};
+    if (plan.engine || (mode == ReproMode::preferred && route.local.empty())) return {};
     return api_error(
         503, "server_error", "model_not_loaded",
         "The local model '" + name + "' is configured but not loaded; see the server's log");
@@ -39,6 +39,7 @@ std::optional<ApiError> choose_maker(Gateway& gateway, Plan& plan, ReproMode mod
 // automatic: what asks for one particular answer. Anything else asks for a fresh draw each time.
 bool is_cacheable(const Plan& plan, CachePolicy policy, bool tagged) {
   if (policy == CachePolicy::off) return false;
+  if (plan.request.find("conversation")) return false;  // grows with every request
   if (policy == CachePolicy::all) return true;
   return plan.request.one_answer || plan.request.directives.sample.has_value() || tagged;
 }
@@ -58,7 +59,10 @@ std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Re
   const bool seeded = tagged || plan.request.directives.sample.has_value();
   LocalContext context{*plan.engine};
   context.tenant = plan.tenant ? std::string_view(plan.tenant->key.cache_namespace) : "";
-  context.client_endpoint = endpoint_name(endpoint);
+  // A Responses answer echoes the request, which has to be in the key then.
+  std::string shape(endpoint_name(endpoint));
+  if (endpoint == Endpoint::responses) shape += "#" + sha256_hex(plan.request.canonical);
+  context.client_endpoint = shape;
   context.tagged = seeded;
   context.sample = plan.sample;
   context.log_top_logprobs = static_cast<std::size_t>(gateway.log_top_logprobs());
@@ -81,7 +85,8 @@ std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Re
 
 // Keys what the first upstream will be asked, not what the client wrote: a configuration that
 // begins to rename a model, or another query string, must not find the old answers.
-std::optional<ApiError> key_upstream(Plan& plan, const Request& request, bool sticky) {
+std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const Request& request,
+                                     bool sticky) {
   const auto digest = sticky ? sha256(plan.request.canonical) : Sha256Bytes{};
   std::uint64_t place = 0;
   for (int i = 0; sticky && i < 8; ++i) place = place << 8 | digest[static_cast<std::size_t>(i)];
@@ -99,8 +104,8 @@ std::optional<ApiError> key_upstream(Plan& plan, const Request& request, bool st
     if (!renamed) return bad_request(renamed.error().message, "model");
     canonical = std::move(*renamed);
   }
-  const auto scope =
-      key_scope(first, plan.request.endpoint, plan.tenant.get(), request.headers, request.query);
+  const auto scope = key_scope(gateway, first, plan.request.endpoint, plan.request.model,
+                               plan.tenant.get(), request.headers, request.query);
   BodyKeyInput input;
   input.tenant = scope.tenant;
   input.provider = first.config.name;
@@ -114,12 +119,15 @@ std::optional<ApiError> key_upstream(Plan& plan, const Request& request, bool st
 
 }  // namespace
 
-KeyScope key_scope(const Upstream& upstream, Endpoint endpoint, const Tenant* tenant,
-                   const Headers& headers, const std::string& query) {
+KeyScope key_scope(const Gateway& gateway, const Upstream& upstream, Endpoint endpoint,
+                   std::string_view model, const Tenant* tenant, const Headers& headers,
+                   const std::string& query) {
   KeyScope scope;
+  // A recording is for everybody who has the files, whichever key it was made with.
+  const bool credentials = tenant == nullptr && gateway.recording == Recording::off;
   // Whatever a client's headers say on whose behalf, or how, the upstream answers: their holder's
   // answers are nobody else's.
-  const auto deciding = deciding_headers(upstream.config, headers, tenant != nullptr);
+  const auto deciding = deciding_headers(upstream.config, headers, credentials);
   if (tenant) scope.tenant = "namespace " + tenant->key.cache_namespace;
   if (!deciding.empty()) {
     if (tenant) scope.tenant += '\n';
@@ -129,6 +137,10 @@ KeyScope key_scope(const Upstream& upstream, Endpoint endpoint, const Tenant* te
   const auto maker = endpoint_at(upstream.config.kind, endpoint);
   if (maker && *maker != endpoint) scope.endpoint += ">" + std::string(endpoint_name(*maker));
   if (!query.empty()) scope.endpoint += "?" + query;
+  if (gateway.settings()->config.log.fingerprint_epoch) {
+    const auto epoch = gateway.fingerprints->epoch(upstream.config.name, model);
+    if (!epoch.empty()) scope.endpoint += "#" + epoch;
+  }
   return scope;
 }
 
@@ -171,7 +183,9 @@ ApiResult<Plan> make_plan(Gateway& gateway, TenantPtr tenant, ClientRequest read
   const bool cacheable =
       gateway.store && is_cacheable(plan, policy, tagged) && !directives.no_store;
   plan.store = cacheable;
+  // While recording, what is recorded stays; while replaying, nothing else may answer.
   plan.look_up = cacheable && !directives.no_cache;
+  if (gateway.recording == Recording::replay) plan.look_up = true;
 
   if (plan.engine) {
     const auto error = build_local(gateway, plan, request, tagged);
@@ -183,7 +197,8 @@ ApiResult<Plan> make_plan(Gateway& gateway, TenantPtr tenant, ClientRequest read
     }
   }
   if (!plan.engine) {
-    if (auto error = key_upstream(plan, request, cacheable)) return refuse(std::move(*error));
+    if (auto error = key_upstream(gateway, plan, request, cacheable))
+      return refuse(std::move(*error));
   }
   return plan;
 }

@@ -26,8 +26,10 @@ constexpr std::size_t kMaxAhead = 256;
 // Events of one answer; each costs about 100 bytes beside its own text until the flight ends. The
 // longest answers of today's models are below it.
 constexpr std::size_t kMaxEvents = 200'000;
-// Reads after an answer's end marker, so that a well-behaved connection returns to the pool.
+// Reads after an answer's end marker, and the time for them, so that a well-behaved connection
+// returns to the pool.
 constexpr int kReadsAfterEnd = 4;
+constexpr milliseconds kTimeAfterEnd{500};
 // With another upstream to try, one that wants to be left alone for longer than this is left.
 constexpr milliseconds kPatience{1'000};
 
@@ -65,7 +67,12 @@ class Relay : public std::enable_shared_from_this<Relay> {
         work_(std::move(work)),
         job_(std::move(job)),
         progress_(core.get_executor()),
-        pause_(core.get_executor()) {}
+        pause_(core.get_executor()) {
+    job_->gateway.relays.fetch_add(1);
+  }
+  ~Relay() { job_->gateway.relays.fetch_sub(1); }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
 
   void start() {
     auto self = shared_from_this();
@@ -89,7 +96,8 @@ class Relay : public std::enable_shared_from_this<Relay> {
   struct Failed {
     AnswerFailure failure;
     std::string reason;
-    bool may_retry = false;
+    bool may_retry = false;            // here or at the next upstream
+    bool may_fall_back = false;        // at the next upstream
     std::optional<milliseconds> wait;  // before the next attempt; unset: not here again
   };
 
@@ -108,20 +116,24 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   // All attempts at one upstream. Afterwards the answer is over, or the next upstream may try.
   Task<void> try_upstream() {
-    std::uint64_t failures = 0;
+    std::uint64_t failures = 0, at_once = 0;
+    const std::uint64_t most_at_once = upstream().keys ? upstream().keys->size() : 1;
+    logprobs_refused_ = again_at_once_ = false;
     while (true) {
       co_await attempt();
       if (over_) co_return;
-      if (!failed_.may_retry || abandoned_) {
+      if (abandoned_ || !(failed_.may_retry || failed_.may_fall_back)) {
         end_failed();
         co_return;
       }
-      if (std::exchange(again_at_once_, false)) continue;
+      if (!failed_.may_retry) co_return;
+      if (std::exchange(again_at_once_, false) && ++at_once <= most_at_once) continue;
       if (++failures > upstream().config.retries || !failed_.wait) co_return;
       if (!is_last() && *failed_.wait > kPatience) co_return;
       if (Clock::now() + *failed_.wait >= deadline_) co_return;
       upstream().metrics.count_retry();
       pause_.expires_after(*failed_.wait);
+      waited_ += *failed_.wait;
       error_code ignored;
       co_await pause_.async_wait(net::redirect_error(use_task, ignored));
     }
@@ -129,25 +141,25 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   // One call. Sets failed_ unless the answer is over.
   Task<void> attempt() {
-    auto permit = upstream().breaker.allow();
-    if (!permit) {
-      const auto wait = upstream().breaker.opens_in();
-      auto error = api_error(503, "upstream_error", "upstream_unavailable",
-                             "Upstream '" + upstream().config.name +
-                                 "' failed repeatedly and is not called for a while");
-      error.headers = retry_after_header(wait);
-      set_failed(error, true, {});
-      co_return;
-    }
-    permit_ = std::move(permit);
+    const auto queued_at = Clock::now();
     auto slot = co_await upstream().admission.acquire(deadline_);
+    waited_ += Clock::now() - queued_at;
     if (!slot) {
-      permit_.reset();
       auto error = api_error(429, "rate_limit_error", "upstream_overloaded", slot.error().message);
       error.headers = retry_after_header(milliseconds(1000));
       set_failed(error, true, {});
       co_return;
     }
+    auto permit = upstream().breaker.allow();
+    if (!permit) {
+      auto error = api_error(503, "upstream_error", "upstream_unavailable",
+                             "Upstream '" + upstream().config.name +
+                                 "' failed repeatedly and is not called for a while");
+      error.headers = retry_after_header(upstream().breaker.opens_in());
+      set_failed(error, true, {});
+      co_return;
+    }
+    permit_ = std::move(permit);
     slot_ = std::move(*slot);
     co_await call_upstream();
     response_.reset();
@@ -163,8 +175,8 @@ class Relay : public std::enable_shared_from_this<Relay> {
     if (!call) {
       // Not the first upstream: its failure is what the client should hear of.
       if (at_ == 0) set_failed(call.error(), false, {});
-      failed_.may_retry = at_ > 0;
-      failed_.wait.reset();
+      failed_.may_retry = false;
+      failed_.may_fall_back = at_ > 0;
       co_return;
     }
     call_ = std::move(*call);
@@ -180,7 +192,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
     auto sent = co_await upstream().client(core_).send(call_.request);
     waited_ += Clock::now() - sent_at;
     if (!sent) {
-      upstream().metrics.count_failure();
+      if (!abandoned_) upstream().metrics.count_failure();
       judge(sent.error());
       set_failed(sent.error());
       co_return;
@@ -208,8 +220,15 @@ class Relay : public std::enable_shared_from_this<Relay> {
       refused(status, *body);
       co_return;
     }
-    const auto answer = parse_json(*body);
+    const auto answer = parse_json(*body, kAnswerLimits);
     const auto problem = answer ? problem_of(call_.endpoint, *answer) : answer.error().message;
+    if (problem == kErrorProblem) {
+      const Error error{ErrorCode::protocol, "answered HTTP 200 with an error"};
+      judge(error);
+      set_failed(error);
+      failed_.failure.body = translate_error(api_of(work_.endpoint), 502, *body, job_->request_id);
+      co_return;
+    }
     if (!problem.empty()) {
       const Error error{ErrorCode::protocol, "answered HTTP 200 with a body that " + problem};
       judge(error);
@@ -222,10 +241,18 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   // A status other than 200, with its body.
   void refused(int status, const std::string& body) {
+    if (status < 400) {  // nothing that a client could take for an answer
+      const Error error{ErrorCode::protocol, "answered HTTP " + std::to_string(status)};
+      judge(error);
+      set_failed(error);
+      return;
+    }
     const Headers& headers = response_->headers();
     const auto now = std::chrono::system_clock::now();
     if (permit_ && is_upstream_fault(status)) {
-      permit_->failed(status == 503 ? retry_after(headers, now) : std::nullopt);
+      auto asked = status == 503 ? retry_after(headers, now) : std::nullopt;
+      if (asked) asked = std::min(*asked, kMaxRetryWait);
+      permit_->failed(asked);
     } else if (permit_) {
       permit_->succeeded();
     }
@@ -233,11 +260,12 @@ class Relay : public std::enable_shared_from_this<Relay> {
                        translate_error(api_of(work_.endpoint), status, body, job_->request_id)};
     failed_.reason = "HTTP " + std::to_string(status);
     failed_.may_retry = may_retry(status, headers);
+    // The gateway's own key or name for the model is what these refuse.
+    failed_.may_fall_back = call_.key && (status == 401 || status == 403 || status == 404);
     failed_.wait = retry_wait(job_->record.attempts, &headers, now, retry_random());
     if (status == 400 && call_.strip_logprobs) {
       // The gateway's own wish may be what was refused: once more without it. A second refusal is
       // the client's.
-      upstream().remember_refused_logprobs(work_.model);
       logprobs_refused_ = true;
       job_->no_logprobs = "the upstream refuses them for this model";
       failed_.may_retry = again_at_once_ = true;
@@ -271,18 +299,29 @@ class Relay : public std::enable_shared_from_this<Relay> {
         stream_failed(fed.error());
         co_return;
       }
+      const auto ahead_at = Clock::now();
       while (!done_seen_ && job_->flight->ahead(kMaxAhead)) {
         co_await progress_.sleep();
       }
+      waited_ += Clock::now() - ahead_at;
     }
     if (!done_seen_) {
       stream_failed({ErrorCode::closed, "the stream ended without its end marker"});
       co_return;
     }
+    // The call is over; only the connection's way back to the pool is left.
+    slot_ = {};
+    auto give_up = [weak = weak_from_this()](error_code error) {
+      const auto self = weak.lock();
+      if (self && !error) self->cancel_.emit(net::cancellation_type::terminal);
+    };
+    pause_.expires_after(kTimeAfterEnd);
+    pause_.async_wait(std::move(give_up));
     for (int i = 0; i < kReadsAfterEnd; ++i) {
       const auto rest = co_await response_->read_some();
       if (!rest || rest->empty()) break;
     }
+    pause_.cancel();
   }
 
   void take(SseEvent& event) {
@@ -321,6 +360,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   // Once, before the first event.
   void publish_head() {
     if (std::exchange(head_published_, true)) return;
+    if (permit_) permit_->alive();
     Headers headers = visible_headers(response_->headers());
     headers.set("x-fixpoint-upstream", upstream().config.name);
     headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
@@ -329,8 +369,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
       for (const auto& name : call_.dropped) names += (names.empty() ? "" : ", ") + name;
       headers.set("x-fixpoint-dropped", names);
     }
-    if (at_ > 0 && !job_->key.hex.empty()) {  // another upstream's answers have another key
-      job_->key = key_at(work_, upstream());
+    // Another upstream's answers have another key. A recording is of the request, whoever answers.
+    if (at_ > 0 && !job_->key.hex.empty() && job_->gateway.recording == Recording::off) {
+      job_->key = key_at(job_->gateway, work_, upstream());
       headers.set("x-fixpoint-key", job_->key.name());
     }
     job_->flight->publish(AnswerHead{std::move(headers)});
@@ -340,7 +381,8 @@ class Relay : public std::enable_shared_from_this<Relay> {
   void complete(std::string text, Json answer, SseEvent end) {
     auto summary = summarize(call_.endpoint, answer);
     const bool storable =
-        summary.whole || (summary.length && work_.settings->config.cache.store_length);
+        summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
+                                             job_->gateway.recording != Recording::off));
     job_->record_summary(std::move(summary));
     if (call_.strip_logprobs) take_out_logprobs(answer);
     if (text.empty() || call_.strip_logprobs) text = dump(answer);
@@ -354,6 +396,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
     }
     over_ = true;
     if (permit_) permit_->succeeded();
+    if (logprobs_refused_) upstream().remember_refused_logprobs(work_.model);
   }
 
   // A stream broke. Before its first event another attempt may follow.
@@ -383,21 +426,32 @@ class Relay : public std::enable_shared_from_this<Relay> {
     set_failed(upstream_error(error, upstream().config.name), may_retry(error),
                retry_wait(std::max<std::uint64_t>(job_->record.attempts, 1), nullptr,
                           std::chrono::system_clock::now(), retry_random()));
+    failed_.may_fall_back = true;
   }
   void set_failed(const ApiError& error, bool may_retry, std::optional<milliseconds> wait) {
     failed_.failure = {error.status, error.headers,
                        error.body(api_of(work_.endpoint), job_->request_id)};
     failed_.reason = error.message;
     failed_.may_retry = may_retry;
+    failed_.may_fall_back = may_retry;
     failed_.wait = wait;
     stream_over_ = true;
   }
 
   void end_failed() {
     over_ = true;
-    // What was generated before a stream broke was generated (and billed) all the same.
-    if (head_published_ && assembler_) {
+    job_->waited = waited_;
+    // What was generated before a stream broke was generated (and billed) all the same. Its usage
+    // would have come last: without it, an event counts as a token and four bytes as one.
+    auto& record = job_->record;
+    if (head_published_ && assembler_ && events_ > 0) {
       job_->record_summary(summarize(call_.endpoint, assembler_->assemble()));
+      if (record.completion_tokens == 0) record.completion_tokens = events_;
+      if (record.prompt_tokens == 0) record.prompt_tokens = work_.body.size() / 4;
+    }
+    if (abandoned_) {  // not the upstream's fault
+      failed_.failure.status = 499;
+      failed_.reason = "cancelled";
     }
     if (job_->record.attempts > 0) {
       failed_.failure.headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));

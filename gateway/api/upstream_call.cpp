@@ -99,19 +99,18 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
   call.request.headers = forwarded_headers(config, call.key ? call.key->text : nullptr,
                                            work.headers, work.tenant != nullptr);
   if (work.trace) {
-    call.span = new_span_id();
-    set_trace_headers(*work.trace, call.span, call.request.headers);
+    set_trace_headers(*work.trace, work.trace->span, call.request.headers);
   }
   call.request.body = std::make_shared<const std::string>(std::move(body));
   return call;
 }
 
-CacheKey key_at(const UpstreamWork& work, const Upstream& upstream) {
+CacheKey key_at(const Gateway& gateway, const UpstreamWork& work, const Upstream& upstream) {
   std::string body = work.body;
   const auto name = upstream.model_name(work.model);
   if (name != work.model) body = set_member(body, "model", json_string(name)).value_or(body);
-  const auto scope =
-      key_scope(upstream, work.endpoint, work.tenant.get(), work.headers, work.query);
+  const auto scope = key_scope(gateway, upstream, work.endpoint, work.model, work.tenant.get(),
+                               work.headers, work.query);
   BodyKeyInput input;
   input.tenant = scope.tenant;
   input.provider = upstream.config.name;
@@ -119,6 +118,7 @@ CacheKey key_at(const UpstreamWork& work, const Upstream& upstream) {
   input.endpoint = scope.endpoint;
   input.request = body;
   input.sample = work.sample;
+  input.echoed = work.endpoint == Endpoint::responses;
   return body_key(input).value();
 }
 

@@ -16,6 +16,8 @@
 
 namespace fixpoint {
 
+struct Gateway;
+
 // What is left of a request when its client may be gone: everything that a call is built from.
 struct UpstreamWork {
   SettingsPtr settings;
@@ -39,7 +41,6 @@ struct UpstreamCall {
   std::vector<std::string> dropped;              // members that the translation left out
   bool strip_logprobs = false;                   // the gateway asked for them, not the client
   std::optional<KeyRing::Key> key;
-  SpanId span;  // with work.trace
 };
 
 // The client's body, changed only where the configuration says so: the model's name, the API,
@@ -50,6 +51,6 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
 
 // The key under which this upstream's answer is stored. Precondition: the body was read before, and
 // the upstream has the endpoint.
-CacheKey key_at(const UpstreamWork& work, const Upstream& upstream);
+CacheKey key_at(const Gateway& gateway, const UpstreamWork& work, const Upstream& upstream);
 
 }  // namespace fixpoint

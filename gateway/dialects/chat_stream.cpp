@@ -116,7 +116,7 @@ Result<StreamStep> ChatAssembler::add(const SseEvent& event) {
     }
   }
   template_.forget();
-  const auto parsed = parse_json(event.data);
+  const auto parsed = parse_json(event.data, kAnswerLimits);
   if (!parsed) return fail(ErrorCode::protocol, "sent a chunk that " + parsed.error().message);
   const Json& chunk = *parsed;
   if (!chunk.is_object()) return fail(ErrorCode::protocol, "chunk: not a JSON object");

@@ -109,12 +109,19 @@ std::string translate_error(Api client, int status, const std::string& body,
   }
   const bool anthropic = text_or_empty(*parsed, "type") == "error";
   if (object_member(*parsed, "error") && anthropic == (client == Api::anthropic)) return body;
-  Said said = read_error(*parsed);
+  // Responses reports a failure as {"type": "error", "code", ...} or within its response.
+  const Json* response = object_member(*parsed, "response");
+  const bool within = response && object_member(*response, "error");
+  Said said = read_error(within ? *response : *parsed);
   if (said.message.empty()) {
     said.message = "The upstream answered HTTP " + std::to_string(status) + " without a message";
   }
   // Anthropic's types say more than OpenAI's: they become the code.
-  if (anthropic) said.code = std::exchange(said.type, {});
+  if (anthropic && object_member(*parsed, "error")) {
+    said.code = std::exchange(said.type, {});
+  } else if (anthropic) {
+    said.type.clear();
+  }
   return error_body(client, status, said.message, said.type, said.code, said.param, request_id);
 }
 

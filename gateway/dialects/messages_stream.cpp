@@ -54,7 +54,7 @@ Result<StreamStep> MessagesAssembler::add(const SseEvent& event) {
     }
   }
   template_.forget();
-  const auto parsed = parse_json(event.data);
+  const auto parsed = parse_json(event.data, kAnswerLimits);
   if (!parsed) return fail(ErrorCode::protocol, "sent an event that " + parsed.error().message);
   if (!parsed->is_object()) return fail(ErrorCode::protocol, "event: not a JSON object");
   const Json& body = *parsed;

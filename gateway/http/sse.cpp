@@ -7,6 +7,13 @@ namespace {
 
 constexpr std::string_view kBom = "\xEF\xBB\xBF";
 
+// The first CR or LF. Two searches for one byte each are many times faster than one for either.
+std::size_t find_line_end(std::string_view text) {
+  const std::size_t lf = text.find('\n');
+  const std::size_t cr = text.substr(0, lf).find('\r');
+  return cr != std::string_view::npos ? cr : lf;
+}
+
 }  // namespace
 
 SseParser::SseParser(std::size_t max_event_bytes) : max_event_bytes_(max_event_bytes) {}
@@ -20,7 +27,7 @@ Result<void> SseParser::feed(std::string_view bytes, std::vector<SseEvent>& even
         continue;
       }
     }
-    const std::size_t end = bytes.find_first_of("\r\n");
+    const std::size_t end = find_line_end(bytes);
     const std::string_view piece = bytes.substr(0, end);
     if (piece.size() > max_event_bytes_ - std::min(max_event_bytes_, pending_)) {
       return fail(ErrorCode::protocol, "a server-sent event exceeds the limit of " +
@@ -82,7 +89,7 @@ void append_sse(std::string& out, std::string_view data, std::string_view event)
     out += '\n';
   }
   for (;;) {
-    const std::size_t end = data.find_first_of("\r\n");
+    const std::size_t end = find_line_end(data);
     out += "data: ";
     out += data.substr(0, end);
     out += '\n';

@@ -97,6 +97,14 @@ void CircuitBreaker::Permit::succeeded() {
   }
 }
 
+void CircuitBreaker::Permit::alive() {
+  if (!state_) return;
+  const std::lock_guard lock(state_->mutex);
+  if (state_->epoch != epoch_ || state_->phase != Phase::half_open) return;
+  state_->enter(Phase::closed);
+  epoch_ = state_->epoch;
+}
+
 void CircuitBreaker::Permit::failed(std::optional<milliseconds> open_for) {
   const std::shared_ptr<State> state = std::exchange(state_, nullptr);
   if (!state) return;

@@ -34,6 +34,9 @@ class CircuitBreaker {
     ~Permit();
     // The first verdict counts, later ones do nothing.
     void succeeded();
+    // The upstream answers, though the call may last: a probe that is alive closes the breaker. A
+    // verdict still follows.
+    void alive();
     // `open_for`: what the upstream asked for (Retry-After of a 503), instead of the cooldown.
     void failed(std::optional<std::chrono::milliseconds> open_for = std::nullopt);
 

@@ -1,4 +1,5 @@
 """What several integration tests need beside the harness."""
+import contextlib
 import http.server
 import json
 import pathlib
@@ -31,12 +32,19 @@ def wait_until(test, condition, what):
         time.sleep(0.01)
 
 
-def leave_early(port, model, received=1, **fields):
-    """Sends a request and closes the connection after that many bytes of the answer."""
+@contextlib.contextmanager
+def leaving(port, model, **fields):
+    """A request whose client is there within the block only; the value is its socket."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "I leave"}], **fields}).encode()
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as connection:
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
                            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        yield connection
+
+
+def leave_early(port, model, received, **fields):
+    """Sends a request and closes the connection after that many bytes of the answer."""
+    with leaving(port, model, **fields) as connection:
         while received > 0:
             got = len(connection.recv(received))
             if got == 0:

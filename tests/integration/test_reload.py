@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat
+from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel
 from helpers import make_certificate, metric, wait_until
 
 
@@ -126,6 +126,15 @@ class Reload(GatewayTest):
         self.reload(self.original)
         self.assertEqual(lines(), before)
 
+    def test_an_upstream_that_stays_keeps_what_is_known_of_it(self):
+        self.change(upstreams=[self.upstream(breaker_failures=1, breaker_cooldown="1h")])
+        self.assert_error(chat(self.gateway.port, "mock-error-500"), 500)
+        opened = json.loads(self.gateway.config_file.read_text())
+        self.reload(json.dumps({**opened, "routes": [*opened["routes"], {"model": "new", "upstream": "mock"}]}))
+        self.assert_error(chat(self.gateway.port, "mock"), 503, "upstream_unavailable")
+        self.reload(self.original)
+        self.assertEqual(chat(self.gateway.port, "mock").status, 200)  # another configuration, a new beginning
+
     def test_a_running_stream_goes_on(self):
         stream = RunningStream(self.gateway.port, "mock-stream-20-50")
         self.change(upstreams=[self.upstream(name="other")], routes=[{"model": "*", "upstream": "other"}])
@@ -133,6 +142,27 @@ class Reload(GatewayTest):
         self.assertEqual(chat(self.gateway.port, "mock").headers["x-fixpoint-upstream"], "other")
         self.assertTrue(stream.whole())
         self.assertEqual(self.mock.stats()["aborted"], 0)
+
+    def test_under_load(self):
+        other = json.dumps({**json.loads(self.original), "upstreams": [
+            {**self.upstream(name="other"), "max_connections": 100}], "routes": [{"model": "*", "upstream": "other"}]})
+        done = threading.Event()
+
+        def ask(i):
+            if i == 0:
+                for _ in range(10):
+                    self.reload(other)
+                    self.reload(self.original)
+                done.set()
+                return []
+            answers = []
+            while not done.is_set():
+                answers.append(chat(self.gateway.port, "mock", f"load {i}", stream=i % 2 == 0))
+            return answers
+        answers = [answer for part in in_parallel(8, ask) for answer in part]
+        self.assertEqual({answer.status for answer in answers}, {200})
+        self.assertEqual({answer.headers["x-fixpoint-upstream"] for answer in answers}, {"mock", "other"})
+        self.assertTrue(all(answer.text().startswith("mock answer") for answer in answers))
 
     def test_a_broken_file_changes_nothing(self):
         for text, says in (("routes: [", "config.yaml:1"), (self.original.replace('"routes"', '"rutes"'), "rutes"),
@@ -234,7 +264,7 @@ class Drain(unittest.TestCase):
 
     def test_a_running_stream_ends_properly(self):
         gateway = self.start("30s")
-        stream = RunningStream(gateway.port, "mock-stream-20-100")
+        stream = RunningStream(gateway.port, "mock-stream-12-100")
         gateway.process.send_signal(signal.SIGTERM)
         wait_until(self, lambda: "stopping" in gateway.log(), "it stops")
 
@@ -248,7 +278,7 @@ class Drain(unittest.TestCase):
         self.assertTrue(stream.thread.is_alive())
         self.assertTrue(stream.whole())
         self.assertEqual(self.mock.stats()["aborted"], 0)
-        self.assertEqual(gateway.stop(), 0)
+        self.assertEqual(gateway.process.wait(PATIENCE_S), 0)
 
     def test_it_does_not_wait_for_ever(self):
         gateway = self.start("200ms")

@@ -6,7 +6,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, program
+from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel, program, tiny_model
+from helpers import wait_until
 
 ADMIN = {"Authorization": "Bearer the-admin-token"}
 
@@ -35,12 +36,14 @@ class WithKeys(GatewayTest):
     def config(cls):
         return {"admin": {"token": "the-admin-token"},
                 "prices": [{"model": "mock*", "input": 1000, "output": 2000}],
+                "models": [{"name": "tiny", "path": tiny_model(cls.folder), "threads": 1}],
                 "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "sk-upstream"},
                               {"name": "claude", "kind": "anthropic", "base_url": cls.mock.url.removesuffix("/v1"),
                                "api_key": "sk-claude"},
                               {"name": "open", "base_url": cls.mock.url}],
-                "routes": [{"model": "mock-claude*", "upstream": "claude"}, {"model": "mock-open", "upstream": "open"},
-                           {"model": "mock-exact", "upstream": "mock"}, {"model": "mock*", "upstream": "mock"}]}
+                "routes": [{"model": "tiny", "local": "tiny"}, {"model": "mock-claude*", "upstream": "claude"}, 
+                           {"model": "mock-open", "upstream": "open"}, {"model": "mock-exact", "upstream": "mock"},
+                           {"model": "mock*", "upstream": "mock"}]}
 
     @classmethod
     def setUpClass(cls):
@@ -128,6 +131,19 @@ class Authentication(WithKeys):
                          {by_cli["id"], by_api["id"]})
         self.assertEqual(self.gateway.cli("keys", "revoke", "key_000000000000", check=False).returncode, 3)
 
+    def test_a_running_stream_outlives_its_key(self):
+        key = self.create()
+
+        def do(i):
+            if i == 0:
+                return self.ask(key, "long", "mock-stream-10-80", stream=True)
+            wait_until(self, lambda: self.mock.stats()["by_model"].get("mock-stream-10-80"), "it streams")
+            self.gateway.cli("keys", "revoke", key["id"])
+            return self.ask(key)
+        stream, after = in_parallel(2, do)
+        self.assertEqual(after.status, 401)
+        self.assertEqual(stream.events()[-1], "[DONE]")
+
 
 class Limits(WithKeys):
     def assert_limited(self, answer, what):
@@ -164,9 +180,32 @@ class Limits(WithKeys):
         self.assertEqual(self.mock.stats()["requests"], 0)
         self.assertEqual(self.ask(self.everything).status, 200)  # others have limits of their own
 
+    def test_exactly_so_many_at_once(self):
+        key = self.create("--rpm", "5")
+        answers = in_parallel(20, lambda i: self.ask(key, f"at once {i}"))
+        self.assertEqual(sorted(answer.status for answer in answers), [200] * 5 + [429] * 15)
+        self.assertEqual(self.usage(key)["requests"], 5)
+
+    def test_the_local_engine_is_charged_too(self):
+        key = self.create("--monthly-tokens", "5")
+        answer = self.ask(key, model="tiny", max_tokens=8)
+        self.assertEqual(answer.status, 200, answer.body)
+        used = self.usage(key)
+        self.assertEqual(used["prompt_tokens"] + used["completion_tokens"], answer.json()["usage"]["total_tokens"])
+        self.assert_error(self.ask(key, model="tiny"), 429, "insufficient_quota")
+
+    def test_what_was_refused_costs_nothing(self):
+        key = self.create()
+        for model in ("mock-error-500", "mock-error-400"):
+            self.assertGreaterEqual(self.ask(key, model=model).status, 400)
+        used = [month["completion_tokens"] for month in self.admin("GET", f"keys/{key['id']}/usage")["data"]]
+        self.assertEqual(sum(used), 0)
+
     def test_the_upstreams_limits_are_not_the_tenants(self):
-        headers = self.ask(self.everything).headers
-        self.assertFalse([name for name in headers if "ratelimit" in name])
+        for answer in (self.ask(self.everything), self.ask(self.everything, stream=True),
+                       self.ask(self.everything, model="mock-error-429"),
+                       message(self.gateway.port, bearer(self.everything["secret"]), "mock-claude")):
+            self.assertFalse([name for name in answer.headers if "ratelimit" in name])
 
     def test_tokens_per_minute(self):
         key = self.create("--tpm", "10")
@@ -315,7 +354,8 @@ class Start(unittest.TestCase):
         secret = self.create()
         self.assertEqual(chat(gateway.port, "mock").status, 401)
         self.assertEqual(chat(gateway.port, "mock", "x", bearer(secret)).status, 200)
-        gateway.stop()
+        gateway.process.terminate()
+        gateway.process.wait(PATIENCE_S)
         again = self.start()
         self.assertEqual(chat(again.port, "mock", "x", bearer(secret)).status, 200)
 

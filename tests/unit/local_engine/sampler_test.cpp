@@ -34,7 +34,7 @@ TEST(Philox, SeedPositionAndDrawEachChangeTheNumber) {
 }
 
 TEST(TopCandidates, EqualsAFullSort) {
-  rc::check("top", [] {
+  EXPECT_TRUE(rc::check("top", [] {
     // Few distinct values, so that ties are common.
     const auto logits = *rc::gen::container<std::vector<float>>(
         rc::gen::map(rc::gen::inRange(0, 20), [](int v) { return static_cast<float>(v); }));
@@ -47,7 +47,7 @@ TEST(TopCandidates, EqualsAFullSort) {
     const auto top = top_candidates(logits, n);
     RC_ASSERT(top.size() == std::min(n, logits.size()));
     for (std::size_t i = 0; i < top.size(); ++i) RC_ASSERT(top[i].id == ids[i]);
-  });
+  }));
 }
 
 GeneratedToken sample(const SamplingParams& params, std::vector<float> logits,
@@ -57,7 +57,7 @@ GeneratedToken sample(const SamplingParams& params, std::vector<float> logits,
 }
 
 TEST(ScoreToken, EqualsTheReportOfASamplerThatChoosesIt) {
-  rc::check("score", [] {
+  EXPECT_TRUE(rc::check("score", [] {
     auto logits = *rc::gen::container<std::vector<float>>(rc::gen::map(
         rc::gen::inRange(-300, 300), [](int v) { return static_cast<float>(v) / 16; }));
     RC_PRE(!logits.empty());
@@ -76,7 +76,7 @@ TEST(ScoreToken, EqualsTheReportOfASamplerThatChoosesIt) {
       RC_ASSERT(scored.top[i].id == chosen.top[i].id);
       RC_ASSERT(scored.top[i].logprob == chosen.top[i].logprob);
     }
-  });
+  }));
   std::vector<float> broken = {0, std::numeric_limits<float>::infinity()};
   EXPECT_EQ(score_token(broken, 0, 1, 1).error().code, ErrorCode::bad_model_file);
 }
@@ -191,7 +191,7 @@ TEST(Sampler, FrequenciesFollowTheDistribution) {
 }
 
 TEST(Sampler, LogprobsDoNotChangeTheToken) {
-  rc::check("logprobs", [] {
+  EXPECT_TRUE(rc::check("logprobs", [] {
     const auto logits = *rc::gen::container<std::vector<float>>(
         100, rc::gen::map(rc::gen::inRange(-500, 500),
                           [](int v) { return static_cast<float>(v) / 50; }));
@@ -204,7 +204,7 @@ TEST(Sampler, LogprobsDoNotChangeTheToken) {
     RC_ASSERT(without.id == with.id);
     RC_ASSERT(without.logprob == with.logprob);
     RC_ASSERT(without.margin == with.margin);
-  });
+  }));
 }
 
 TEST(Sampler, ATinyTemperatureIsGreedy) {

@@ -47,7 +47,7 @@ TEST(HeaderPolicy, AGatewayKeyGoesNowhere) {
   const auto sent = forwarded_headers({}, nullptr, own, true);
   EXPECT_EQ(sent.find("authorization"), nullptr);
   EXPECT_EQ(sent.find("x-api-key"), nullptr);
-  EXPECT_EQ(deciding_headers({}, own, true), "");
+  EXPECT_EQ(deciding_headers({}, own, false), "");
 }
 
 TEST(HeaderPolicy, AnthropicGetsItsOwnKeyHeaderAndAVersion) {
@@ -75,16 +75,23 @@ TEST(HeaderPolicy, WhateverIsNotKnownToBeHarmlessDecides) {
   EXPECT_EQ(base, "");
   for (const char* name :
        {"Authorization", "x-api-key", "Ocp-Apim-Subscription-Key", "OpenAI-Project", "x-new"}) {
-    EXPECT_NE(deciding_headers({}, make({{name, "alice"}}), false),
-              deciding_headers({}, make({{name, "bob"}}), false))
+    EXPECT_NE(deciding_headers({}, make({{name, "alice"}}), true),
+              deciding_headers({}, make({{name, "bob"}}), true))
         << name;
   }
-  EXPECT_EQ(deciding_headers({}, make({{"X-B", "2"}, {"x-a", "1"}}), false),
-            deciding_headers({}, make({{"X-A", "1"}, {"x-b", "2"}}), false));
+  EXPECT_EQ(deciding_headers({}, make({{"X-B", "2"}, {"x-a", "1"}}), true),
+            deciding_headers({}, make({{"X-A", "1"}, {"x-b", "2"}}), true));
   UpstreamConfig shared;
   shared.api_key = "gateway";
-  EXPECT_EQ(deciding_headers(shared, make({{"Authorization", "Bearer anything"}}), false), "");
-  EXPECT_NE(deciding_headers(shared, make({{"OpenAI-Project", "p"}}), false), "");
+  EXPECT_EQ(deciding_headers(shared, make({{"Authorization", "Bearer anything"}}), true), "");
+  EXPECT_NE(deciding_headers(shared, make({{"OpenAI-Project", "p"}}), true), "");
+
+  // The configuration's own fields count, and stand for the client's of that name.
+  UpstreamConfig with_header;
+  with_header.headers.push_back({"anthropic-beta", "x"});
+  EXPECT_NE(deciding_headers(with_header, {}, true), "");
+  EXPECT_EQ(deciding_headers(with_header, make({{"Anthropic-Beta", "client's"}}), true),
+            deciding_headers(with_header, {}, true));
 }
 
 TEST(HeaderPolicy, ClientsSeeWhatConcernsThem) {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gateway/http/server.hpp"
+#include "gateway/gateway.hpp"
 
 namespace fixpoint {
 namespace {
@@ -111,10 +111,14 @@ TEST_F(UpstreamCallTest, TheKeyIsOfWhatTheUpstreamIsAsked) {
   const auto work = work_for(upstream, Endpoint::chat_completions, kBody);
   upstream.model_names.push_back({"m", "real"});
   const auto renamed = work_for(upstream, Endpoint::chat_completions, kBody);
-  EXPECT_NE(key_at(work, *work.upstreams[0]).hex, key_at(renamed, *renamed.upstreams[0]).hex);
+  const Gateway gateway(config_, cores_);
+  const auto key = [&](const UpstreamWork& of) {
+    return key_at(gateway, of, *of.upstreams[0]).hex;
+  };
+  EXPECT_NE(key(work), key(renamed));
   auto other = work_for(upstream, Endpoint::chat_completions, kBody);
   other.query = "x=1";
-  EXPECT_NE(key_at(renamed, *renamed.upstreams[0]).hex, key_at(other, *other.upstreams[0]).hex);
+  EXPECT_NE(key(renamed), key(other));
 }
 
 }  // namespace
