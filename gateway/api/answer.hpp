@@ -26,8 +26,9 @@ struct AnswerComplete {
   // The whole answer as a plain response's JSON. For streamed answers it is assembled from the
   // chunks, so that every waiter gets the form that it asked for.
   std::shared_ptr<const std::string> body;
-  std::vector<SseEvent> end;  // what a stream that has shown the chunks still has to send
-  std::string generation;     // token log id; empty: not logged
+  std::vector<SseEvent> end;         // what a stream that has shown the chunks still has to send
+  std::string generation;            // token log id; empty: not logged
+  std::string model, finish_reason;  // as the maker says
   std::uint64_t prompt_tokens = 0, completion_tokens = 0;
   std::int64_t cost_microdollars = -1;  // negative: no price is known
 };

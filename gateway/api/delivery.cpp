@@ -161,6 +161,8 @@ Task<void> Delivery::finish(const AnswerComplete& complete) {
   exchange_.completion_tokens = static_cast<std::int64_t>(complete.completion_tokens);
   exchange_.cost_microdollars = complete.cost_microdollars;
   exchange_.generation = complete.generation;
+  exchange_.response_model = complete.model;
+  exchange_.finish_reason = complete.finish_reason;
   if (!plan_.request.stream) {
     if (!complete.generation.empty()) headers_.set("x-fixpoint-generation", complete.generation);
     if (complete.cost_microdollars >= 0) {

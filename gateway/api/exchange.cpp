@@ -72,6 +72,7 @@ void Exchange::export_span() const {
     span.provider = upstream;
     span.request_model = model;
     span.response_model = response_model;
+    if (!finish_reason.empty()) span.finish_reasons.push_back(finish_reason);
     span.response_id = generation;
     span.has_usage = prompt_tokens >= 0;
     if (span.has_usage) {

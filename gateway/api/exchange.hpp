@@ -30,7 +30,7 @@ class Exchange {
   TenantPtr tenant;
   std::string model;     // as requested
   std::string upstream;  // who was asked last; "local" for an engine
-  std::string response_model, generation;
+  std::string response_model, finish_reason, generation;
   int status = 499;  // until something was answered: the client left, in the words of nginx
   std::optional<CacheResult> cache;
   int attempts = -1;

@@ -55,6 +55,8 @@ std::shared_ptr<AnswerJob> make_job(Gateway& gateway, const Plan& plan, const Ex
   job->request_id = exchange.id;
   job->endpoint = plan.request.endpoint;
   job->store = plan.store;
+  job->look_up = plan.look_up;
+  job->max_age_s = plan.request.directives.cache.max_age_s;
   job->asked_logprobs = plan.request.wants_logprobs;
   job->key = plan.key;
   auto& record = job->record;
@@ -131,8 +133,10 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchang
                    const Wake& wake, Source& source) {
   std::string forward = plan.store ? "request" : "bypass";
   bool store_failed = false, at_once = true;
+  const Freshness freshness{plan.settings->config.cache.ttl,
+                            plan.request.directives.cache.max_age_s};
   if (plan.look_up) {
-    auto found = co_await look_up(gateway, plan);
+    auto found = co_await look_up(gateway, plan.key, freshness);
     if (found.entry) {
       use_entry(std::move(found.entry), exchange, source);
       co_return;
@@ -167,7 +171,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchang
   // Only for stores that answer at once: a leader that waits here could leave, and fail those who
   // joined.
   if (plan.look_up && !store_failed && at_once) {
-    auto again = co_await look_up(gateway, plan);
+    auto again = co_await look_up(gateway, plan.key, freshness);
     if (again.entry) {
       job->publish_stored(*again.entry);
       source.reader.reset();

@@ -141,8 +141,13 @@ Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent 
   }
   event.body = std::make_shared<const std::string>(std::move(text));
   finish_record();
-  if (store && storable) keep(event.body);
+  if (store && storable) {
+    if (key_again) key = key_again();
+    keep(event.body);
+  }
   event.generation = gateway.log ? record.id : std::string();
+  event.model = record.model;
+  event.finish_reason = record.finish_reason;
   event.prompt_tokens = record.prompt_tokens;
   event.completion_tokens = record.completion_tokens;
   event.cost_microdollars = record.cost_microdollars.value_or(-1);

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,7 +36,11 @@ struct AnswerJob {
   Endpoint endpoint = Endpoint::chat_completions;  // the client's
   // From the maker's API to the client's; null: they are the same.
   std::unique_ptr<AnswerTranslator> translator;
-  bool store = false;  // the answer goes to the cache if it is whole
+  bool store = false;    // the answer goes to the cache if it is whole
+  bool look_up = false;  // and the cache may answer for a fallback
+  std::optional<std::int64_t> max_age_s;
+  // Makes the key again, where the generation may have changed it (log.fingerprint_epoch).
+  std::function<CacheKey()> key_again;
   bool asked_logprobs = false;
   std::string no_logprobs;  // why there are none, where that is known
   CacheKey key;             // hex empty: none was made

@@ -41,7 +41,7 @@ std::shared_ptr<Pending> ask(Store& store, const CacheKey& key, const Executor& 
   return pending;
 }
 
-Lookup judge(const Plan& plan, bool replaying, const Store::Found& found) {
+Lookup judge(const Freshness& freshness, bool replaying, const Store::Found& found) {
   Lookup result;
   if (!found) {
     log_warning("cache: " + found.error().message);
@@ -51,8 +51,8 @@ Lookup judge(const Plan& plan, bool replaying, const Store::Found& found) {
   }
   if (!*found) return result;
   const auto age_ms = now_ms() - (*found)->created_ms;
-  const auto ttl = plan.settings->config.cache.ttl.count();
-  const auto& max_age = plan.request.directives.cache.max_age_s;
+  const auto ttl = freshness.ttl.count();
+  const auto& max_age = freshness.max_age_s;
   if (replaying) {  // a recording does not age
     result.entry = *found;
     return result;
@@ -67,17 +67,17 @@ Lookup judge(const Plan& plan, bool replaying, const Store::Found& found) {
 
 }  // namespace
 
-Task<Lookup> look_up(Gateway& gateway, const Plan& plan) {
+Task<Lookup> look_up(Gateway& gateway, const CacheKey& key, Freshness freshness) {
   const auto executor = co_await net::this_coro::executor;
   Waiter waiter(executor);
   const Wake wake = waiter.wake();
-  const auto pending = ask(*gateway.store, plan.key, executor, wake);
+  const auto pending = ask(*gateway.store, key, executor, wake);
   const bool at_once = pending->found.has_value();
   while (!pending->found) {
     co_await waiter.sleep();
   }
   const bool replaying = gateway.recording == Recording::replay;
-  Lookup lookup = judge(plan, replaying, *pending->found);
+  Lookup lookup = judge(freshness, replaying, *pending->found);
   lookup.at_once = at_once;
   co_return lookup;
 }

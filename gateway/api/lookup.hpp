@@ -1,10 +1,13 @@
 // Asks the cache for a request's answer.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cache/entry.hpp"
-#include "gateway/api/plan.hpp"
+#include "cache/key.hpp"
 #include "gateway/http/types.hpp"
 
 namespace fixpoint {
@@ -18,7 +21,13 @@ struct Lookup {
   bool at_once = true;           // the store answered without a suspension
 };
 
-// Suspends only for stores that answer from elsewhere.
-Task<Lookup> look_up(Gateway& gateway, const Plan& plan);
+// What an entry must not be older than.
+struct Freshness {
+  std::chrono::milliseconds ttl{0};       // 0: any age
+  std::optional<std::int64_t> max_age_s;  // the request's
+};
+
+// Suspends only for stores that answer from elsewhere. Precondition: there is a store.
+Task<Lookup> look_up(Gateway& gateway, const CacheKey& key, Freshness freshness);
 
 }  // namespace fixpoint

@@ -97,6 +97,17 @@ std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const R
     return bad_request("Upstream '" + first.config.name + "' has no endpoint for " + request.path,
                        "model", "unsupported_endpoint");
   }
+  if (*maker != plan.request.endpoint) {
+    // Announced for stored answers, too; what cannot be translated is refused before anything else.
+    const auto tree = parse_json(request.body);
+    if (!tree) return bad_request("The request body " + tree.error().message);
+    auto translated = translate_request(plan.request.endpoint, *maker, *tree);
+    if (translated) {
+      plan.dropped = std::move(translated->dropped);
+    } else if (plan.upstreams.size() == 1) {
+      return translation_error(translated.error());
+    }
+  }
   auto& canonical = plan.request.canonical;
   const auto name = first.model_name(plan.request.model);
   if (name != plan.request.model) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gateway/api/header_policy.hpp"
+#include "gateway/api/lookup.hpp"
 #include "gateway/api/waiter.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/http/sse.hpp"
@@ -44,12 +45,20 @@ bool is_event_stream(const Headers& headers) {
          equal_ignoring_case(std::string_view(*type).substr(0, kType.size()), kType);
 }
 
-// Log-probabilities that the client did not ask for.
-void take_out_logprobs(Json& answer) {
-  const auto choices = answer.find("choices");
-  if (choices == answer.end() || !choices->is_array()) return;
-  for (auto& choice : *choices) {
-    if (choice.is_object() && choice.contains("logprobs")) choice["logprobs"] = nullptr;
+// Log-probabilities that the client did not ask for: null in a choice, an empty array in Responses'
+// texts and events, as they are where nobody asks.
+void take_out_logprobs(Json& value) {
+  if (value.is_array()) {
+    for (auto& item : value) take_out_logprobs(item);
+  }
+  if (!value.is_object()) return;
+  const bool is_choice = value.contains("finish_reason");
+  for (auto& [name, member] : value.items()) {
+    if (name == "logprobs") {
+      member = is_choice ? Json() : Json::array();
+    } else if (member.is_structured()) {
+      take_out_logprobs(member);
+    }
   }
 }
 
@@ -105,6 +114,10 @@ class Relay : public std::enable_shared_from_this<Relay> {
     const auto& first = work_.upstreams.front()->config;
     if (first.total_timeout.count() > 0) deadline_ = Clock::now() + first.total_timeout;
     for (at_ = 0; at_ < work_.upstreams.size(); ++at_) {
+      if (at_ > 0) {
+        co_await find_stored();
+        if (over_) co_return;
+      }
       co_await try_upstream();
       if (over_) co_return;
     }
@@ -113,6 +126,24 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   Upstream& upstream() const { return *work_.upstreams[at_]; }
   bool is_last() const { return at_ + 1 == work_.upstreams.size(); }
+
+  // A fallback's answers have a key of their own, under which there may be one already. A recording
+  // is of the request, whoever answers.
+  Task<void> find_stored() {
+    if (job_->key.hex.empty() || job_->gateway.recording != Recording::off) co_return;
+    job_->key = key_at(job_->gateway, work_, upstream());
+    if (!job_->look_up) co_return;
+    const Freshness freshness{work_.settings->config.cache.ttl, job_->max_age_s};
+    auto found = co_await look_up(job_->gateway, job_->key, freshness);
+    if (!found.entry) co_return;
+    over_ = true;
+    Headers headers;
+    headers.set("x-fixpoint-upstream", upstream().config.name);
+    headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
+    headers.set("x-fixpoint-key", job_->key.name());
+    job_->flight->publish(AnswerHead{std::move(headers)});
+    job_->publish_stored(*found.entry);
+  }
 
   // All attempts at one upstream. Afterwards the answer is over, or the next upstream may try.
   Task<void> try_upstream() {
@@ -369,11 +400,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
       for (const auto& name : call_.dropped) names += (names.empty() ? "" : ", ") + name;
       headers.set("x-fixpoint-dropped", names);
     }
-    // Another upstream's answers have another key. A recording is of the request, whoever answers.
-    if (at_ > 0 && !job_->key.hex.empty() && job_->gateway.recording == Recording::off) {
-      job_->key = key_at(job_->gateway, work_, upstream());
-      headers.set("x-fixpoint-key", job_->key.name());
-    }
+    if (at_ > 0 && !job_->key.hex.empty()) headers.set("x-fixpoint-key", job_->key.name());
     job_->flight->publish(AnswerHead{std::move(headers)});
   }
 
@@ -387,6 +414,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
     if (call_.strip_logprobs) take_out_logprobs(answer);
     if (text.empty() || call_.strip_logprobs) text = dump(answer);
     job_->waited = waited_;
+    if (work_.settings->config.log.fingerprint_epoch) {
+      job_->key_again = [this] { return key_at(job_->gateway, work_, upstream()); };
+    }
     const auto done = job_->complete(std::move(text), answer, std::move(end), storable);
     if (!done) {
       judge(done.error());

@@ -46,13 +46,28 @@ bool has_usage_option(Endpoint endpoint) {
   return endpoint == Endpoint::chat_completions || endpoint == Endpoint::completions;
 }
 
-void ask_for_logprobs(Endpoint endpoint, std::uint64_t count, Editor& editor) {
+bool has_logprobs(Endpoint endpoint) {
+  return has_usage_option(endpoint) || endpoint == Endpoint::responses;
+}
+
+void ask_for_logprobs(Endpoint endpoint, const std::string& body, std::uint64_t count,
+                      Editor& editor) {
+  const auto number = std::to_string(count);
   if (endpoint == Endpoint::completions) {
-    editor.set("logprobs", std::to_string(count));
+    editor.set("logprobs", number);
     return;
   }
-  editor.set("logprobs", "true");
-  editor.set("top_logprobs", std::to_string(count));
+  editor.set("top_logprobs", number);
+  if (endpoint == Endpoint::chat_completions) {
+    editor.set("logprobs", "true");
+    return;
+  }
+  const auto given = find_member(body, "include");
+  std::string include = given && *given ? std::string(**given) : "null";
+  const bool empty = !include.starts_with('[') || include.find('"') == std::string::npos;
+  constexpr const char* kWish = "[\"message.output_text.logprobs\"";
+  include = empty ? std::string(kWish) + "]" : kWish + ("," + include.substr(1));
+  editor.set("include", include);
 }
 
 }  // namespace
@@ -86,9 +101,8 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
       (!work.wants_usage || *endpoint != work.endpoint)) {
     editor.set_inner("stream_options", "include_usage", "true");
   }
-  const bool can_have_logprobs = has_usage_option(*endpoint) && *endpoint == work.endpoint;
-  if (inject_logprobs && can_have_logprobs && !work.wants_logprobs) {
-    ask_for_logprobs(*endpoint, work.settings->config.log.top_logprobs, editor);
+  if (inject_logprobs && has_logprobs(*endpoint) && !work.wants_logprobs) {
+    ask_for_logprobs(*endpoint, body, work.settings->config.log.top_logprobs, editor);
     call.strip_logprobs = true;
   }
   if (editor.error()) return refuse(*editor.error());

@@ -51,6 +51,13 @@ class ChatFromMessages final : public EventTranslator {
     choice["finish_reason"] = std::move(finish);
     emit(Json::array({std::move(choice)}));
   }
+  // The first chunk of all; it waits for the first block, since an answer of calls alone has no
+  // content.
+  void emit_role(bool has_text) {
+    if (std::exchange(role_sent_, true)) return;
+    emit_delta(
+        {{"role", "assistant"}, {"content", has_text ? Json("") : Json()}, {"refusal", Json()}});
+  }
   void emit_text(const char* name, const std::string& piece) {
     if (!piece.empty()) emit_delta({{name, piece}});
   }
@@ -66,7 +73,7 @@ class ChatFromMessages final : public EventTranslator {
   Json usage_ = Json::object();
   std::vector<Block> blocks_;
   std::size_t calls_ = 0;
-  bool started_ = false;
+  bool started_ = false, role_sent_ = false;
   std::vector<SseEvent> out_;
 };
 
@@ -81,7 +88,6 @@ Result<void> ChatFromMessages::translate(const Json& event) {
     id_ = id_with_prefix(text_or_empty(*message, "id"), "chatcmpl-");
     model_ = text_or_empty(*message, "model");
     if (const Json* usage = object_member(*message, "usage")) usage_.update(*usage);
-    emit_delta({{"role", "assistant"}, {"content", ""}, {"refusal", Json()}});
     return {};
   }
   const bool known = type.starts_with("content_block_") || type.starts_with("message_");
@@ -117,6 +123,7 @@ Result<void> ChatFromMessages::start_block(const Json& event) {
   }
   Block& block = blocks_.emplace_back();
   const std::string type = text_or_empty(*content, "type");
+  emit_role(type != "tool_use");
   if (type == "text") {
     emit_text("content", text_or_empty(*content, "text"));
   } else if (type == "thinking") {
@@ -170,6 +177,7 @@ void ChatFromMessages::stop_block(Block& block) {
 Result<void> ChatFromMessages::stop() {
   const auto finish = chat_finish_reason(stop_reason_);
   if (!finish) return tl::make_unexpected(finish.error());
+  emit_role(true);
   emit_delta(Json::object(), *finish);
   const Json usage = chat_usage(usage_);
   emit(Json::array(), &usage);

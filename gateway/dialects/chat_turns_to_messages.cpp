@@ -127,7 +127,7 @@ Json assistant_turn(Members& message, Notes& notes) {
   message.announce({"reasoning_content", "reasoning", "annotations"});
   Json turn = {{"role", "assistant"}};
   const bool plain = content && content->is_string() && blocks.size() == 1 &&
-                     text_or_empty(blocks[0], "text") == *content;
+                     blocks[0].contains("text") && blocks[0]["text"] == *content;
   turn["content"] = plain ? *content : std::move(blocks);
   return turn;
 }

@@ -160,7 +160,7 @@ class SharedStore(TwoGateways, unittest.TestCase):
         failed = "fixpoint_cache_write_failures_total"
         before = metric(self.gateways[0].port, failed)
         self.assertEqual(self.redis.command("CONFIG SET maxmemory-policy noeviction"), "+OK")
-        self.assertEqual(self.redis.command("CONFIG SET maxmemory 1mb"), "+OK")
+        self.assertEqual(self.redis.command("CONFIG SET maxmemory 100kb"), "+OK")
         try:
             for i in range(3):
                 answer = self.ask(0, f"full {i}")
@@ -175,6 +175,19 @@ class SharedStore(TwoGateways, unittest.TestCase):
             self.redis.command("CONFIG SET maxmemory 0")
         self.recovered()
         self.assert_works("with room again")
+
+
+class OneFolder(unittest.TestCase):
+    """What is not Redis belongs to one gateway."""
+
+    def test_a_second_gateway_is_told(self):
+        with tempfile.TemporaryDirectory(prefix="fixpoint-test-") as folder:
+            first = Gateway({}, folder, wait_ready=False)
+            self.addCleanup(first.stop)
+            with self.assertRaises(RuntimeError) as caught:
+                Gateway({}, folder)
+            self.assertIn(folder, str(caught.exception))
+            self.assertIn("another fixpoint has the file open", str(caught.exception))
 
 
 class Password(unittest.TestCase):

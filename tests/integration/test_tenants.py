@@ -41,7 +41,7 @@ class WithKeys(GatewayTest):
                               {"name": "claude", "kind": "anthropic", "base_url": cls.mock.url.removesuffix("/v1"),
                                "api_key": "sk-claude"},
                               {"name": "open", "base_url": cls.mock.url}],
-                "routes": [{"model": "tiny", "local": "tiny"}, {"model": "mock-claude*", "upstream": "claude"}, 
+                "routes": [{"model": "tiny", "local": "tiny"}, {"model": "mock-claude*", "upstream": "claude"},
                            {"model": "mock-open", "upstream": "open"}, {"model": "mock-exact", "upstream": "mock"},
                            {"model": "mock*", "upstream": "mock"}]}
 

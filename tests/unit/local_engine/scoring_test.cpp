@@ -65,7 +65,7 @@ TEST_F(ScoringTest, DoesNotDependOnChunksThreadsOrLoad) {
       EXPECT_EQ(alone[i].tokens.size(), *requests[i].max_tokens);
     }
   }
-  for (const std::size_t chunk : {1, 7, 33, 256}) {
+  for (const std::size_t chunk : {1, 7, 65, 256}) {
     const auto engine =
         load({.threads = chunk == 7 ? 3 : 2, .max_batch = 4, .prefill_chunk = chunk}).value();
     std::vector<Collector> together(requests.size());
@@ -95,7 +95,7 @@ TEST_F(ScoringTest, ChangesNoGeneratedToken) {
 
 TEST_F(ScoringTest, GeneratesNothingForMaxTokens0) {
   const auto engine = load().value();
-  for (const std::size_t length : {1, 2, 33, 512}) {  // 512: the whole context
+  for (const std::size_t length : {1, 2, 65, 512}) {  // 512: the whole context
     Collector c;
     run(*engine, scoring(request(length, 0).prompt), c);
     EXPECT_EQ(c.finish, FinishReason::length);
