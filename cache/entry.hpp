@@ -21,7 +21,10 @@ struct Entry {
   std::uint32_t first_token_ms = 0;         // how long the generation took to its first token
   std::uint32_t total_ms = 0;               // and to its end, for replays at recorded pace
   std::shared_ptr<const std::string> body;  // the complete non-streamed JSON answer, byte for byte
-  DerivedForms forms = {};                  // not stored, and not copied with the entry
+  // A store that several gateways share keeps what it has under this key already: two of them may
+  // make an answer at the same time, and a key has one. Not stored.
+  bool keeps_first = false;
+  DerivedForms forms = {};  // not stored, and not copied with the entry
 };
 
 // Entries never change: threads share them. Null: there is none.

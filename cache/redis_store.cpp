@@ -93,6 +93,7 @@ class RedisStore final : public Store {
   }
   void flush() override;
   std::uint64_t failed_writes() const override { return failed_; }
+  bool shared() const override { return true; }
 
  private:
   // The puts of one key that were not answered yet: at most one is on its way, and of those that
@@ -133,6 +134,14 @@ void RedisStore::look_up(CacheKey key, GetDone done) {
   }
   const std::string name = redis::record_key(prefix_, key);
   const auto found = pending_.find(name);
+  if (found != pending_.end() && found->second.entry->keeps_first) {
+    // Which answer the key has is known when that put is over.
+    const auto again = [this, key = std::move(key), done = std::move(done)](void*) {
+      net::post(io_, [this, key, done] { look_up(key, done); });
+    };
+    found->second.flushes.emplace_back(nullptr, again);
+    return;
+  }
   if (found != pending_.end()) return done(compared(key, found->second.entry));
   router_.send(redis::command({"GET", name}), "GET", redis::key_slot(name),
                redis::Router::Patience::lookup,
@@ -196,16 +205,20 @@ void RedisStore::write(const std::string& name, Pending& pending) {
   if (value.size() > kMaxValue) {
     return written(name, fail(ErrorCode::invalid, "an entry is too large for Redis"));
   }
+  const bool first = pending.entry->keeps_first;
   std::string bytes;
   if (limits_.ttl.count() > 0) {
     // By the entry's own age. One that is too old already replaces what is there, and goes.
     const auto now = std::chrono::duration_cast<milliseconds>(
         std::chrono::system_clock::now().time_since_epoch());
     const milliseconds age = now - milliseconds(pending.entry->created_ms);
-    const milliseconds left = std::clamp(limits_.ttl - age, milliseconds(1), limits_.ttl);
-    bytes = redis::command({"SET", name, value, "PX", std::to_string(left.count())});
+    const auto left =
+        std::to_string(std::clamp(limits_.ttl - age, milliseconds(1), limits_.ttl).count());
+    bytes = first ? redis::command({"SET", name, value, "PX", left, "NX"})
+                  : redis::command({"SET", name, value, "PX", left});
   } else {
-    bytes = redis::command({"SET", name, value});
+    bytes =
+        first ? redis::command({"SET", name, value, "NX"}) : redis::command({"SET", name, value});
   }
   router_.send(std::move(bytes), "SET", redis::key_slot(name), redis::Router::Patience::tool,
                [this, name](Result<redis::Reply> reply) { written(name, reply); });

@@ -47,7 +47,8 @@ class Store {
   // called exactly once: before get() returns by stores on this machine, later and on a thread of
   // the store's own by remote ones. Sees every put() of this process that returned before.
   virtual void get(const CacheKey& key, GetDone done) = 0;
-  // Queues the write and returns at once. Replaces an entry with the same key. Dropped (and
+  // Queues the write and returns at once. Replaces an entry with the same key, but for what
+  // Entry::keeps_first says. Dropped (and
   // counted) when the queue is full or the store refuses. The entry's key has its material, and
   // body is not null.
   virtual void put(EntryPtr entry) = 0;
@@ -65,6 +66,8 @@ class Store {
   // Waits until everything queued is kept (or failed). For shutdown, tools and tests.
   virtual void flush() = 0;
   virtual std::uint64_t failed_writes() const = 0;
+  // Whether other processes write to it, too.
+  virtual bool shared() const { return false; }
 };
 
 // get() for tools and tests: waits for the answer.

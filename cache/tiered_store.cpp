@@ -48,8 +48,9 @@ class TieredStore final : public Store {
     const std::lock_guard lock(slot.mutex);
     // In this order nobody who has seen the new entry sees the old one again, even if memory
     // forgets in between: what fills memory waits for the mutex.
+    const bool may_lose = entry->keeps_first && below_->shared();
     below_->put(entry);
-    memory_->put(std::move(entry));
+    if (!may_lose) memory_->put(std::move(entry));  // else the next look-up fills it
     ++slot.changes;  // last: who sees the count finds the entry in both
   }
 

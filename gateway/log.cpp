@@ -140,14 +140,18 @@ LogFormat log_format() {
   return instance().format.load(std::memory_order_relaxed);
 }
 
+std::string without_secrets(std::string_view text) {
+  Log& log = instance();
+  std::string shown(text);
+  const std::lock_guard lock(log.mutex);
+  for (const std::string& secret : log.secrets) replace_all(shown, secret);
+  return shown;
+}
+
 void log_line(LogLevel level, std::string_view message) {
   if (!log_enabled(level)) return;
   Log& log = instance();
-  std::string text(message);
-  {
-    const std::lock_guard lock(log.mutex);
-    for (const std::string& secret : log.secrets) replace_all(text, secret);
-  }
+  const std::string text = without_secrets(message);
   std::string line;
   if (log_format() == LogFormat::json) {
     line.append("{\"time\":\"").append(log_time()).append("\",\"level\":\"");

@@ -18,6 +18,8 @@ void init_log(LogLevel level, std::vector<std::string> secrets = {},
 
 bool log_enabled(LogLevel level);
 LogFormat log_format();
+// The text with the strings that init_log() was given replaced. Thread-safe.
+std::string without_secrets(std::string_view text);
 // One line, written before this returns. Control characters are escaped, so that a peer's text
 // cannot forge lines. Thread-safe.
 void log_line(LogLevel level, std::string_view message);

@@ -15,9 +15,9 @@ namespace {
 // The kernels give the same bits on every CPU, so the device's class is all there is to say of it.
 constexpr std::string_view kDeviceClass = "cpu";
 
-// Rows of logits that a step may have besides those of decoding: 64 of 49,152 floats are 13 MB, used
-// from the first scored prompt on. With 32 a scored token of that model takes a fifth more time on
-// the CPU; more than 64 gain nothing.
+// Rows of logits that a step may have besides those of decoding: 64 of 49,152 floats are 13 MB,
+// used from the first scored prompt on. With 32 a scored token of that model takes a fifth more
+// time on the CPU; more than 64 gain nothing.
 constexpr std::size_t kScoringRows = 64;
 
 Result<void> check_options(const EngineOptions& o) {

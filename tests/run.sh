@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds three ways and runs every test.
 #
-#   ./tests/run.sh              all of it: GCC, ASan+UBSan, clang
-#   ./tests/run.sh ci|asan|clang|tsan ...   only these builds
+#   ./tests/run.sh              all of it: GCC, ASan+UBSan, clang, and a minute of each fuzzer
+#   ./tests/run.sh ci|asan|clang|tsan|fuzz ...   only these
 #
 # Debian alone is enough. Tests that need PyPI, npm or the default model say so when they skip.
 set -euo pipefail
@@ -14,7 +14,7 @@ deploy/install_packages.sh --tests
 export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 
 presets=("$@")
-[ ${#presets[@]} -eq 0 ] && presets=(ci asan clang)
+[ ${#presets[@]} -eq 0 ] && presets=(ci asan clang fuzz)
 jobs=$(nproc)
 failed=()
 log=$(mktemp)
@@ -30,7 +30,7 @@ step() {  # name, command...
     failed+=("$name")
     return 1
   fi
-  tail -n 3 "$log" | sed 's/^/   /'
+  tail -n 7 "$log" | sed 's/^/   /'
   printf '   %d s\n' $((SECONDS - from))
 }
 
@@ -39,6 +39,10 @@ step "clang-format" tests/lint/format.sh || true
 
 # Warnings are errors in the plain builds only: GCC says itself that sanitizers make it warn falsely.
 for preset in "${presets[@]}"; do
+  if [ "$preset" = fuzz ]; then
+    step "fuzz: what strangers' bytes reach first" tests/fuzz/run.sh "${FUZZ_SECONDS:-60}" || true
+    continue
+  fi
   step "$preset: configure" cmake --preset "$preset" || break
   step "$preset: build" cmake --build --preset "$preset" -j "$jobs" || break
   step "$preset: unit tests" ctest --preset "$preset" -j "$jobs" --output-on-failure || break

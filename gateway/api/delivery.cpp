@@ -146,7 +146,8 @@ void Delivery::use_head(const AnswerHead& head) {
   for (const auto& field : head.headers) {
     // The limits of the upstream's account are the gateway's business, not its tenants'.
     if (plan_.tenant && is_rate_limit(field.name)) continue;
-    const bool own = field.name.starts_with("x-fixpoint-");
+    // An upstream's fields of these names stayed behind: they are the gateway's.
+    const bool own = field.name.starts_with("x-fixpoint-") || field.name == "Cache-Status";
     if (own || !headers_.find(field.name)) headers_.set(field.name, field.value);
   }
   if (const auto* upstream = head.headers.find("x-fixpoint-upstream"))

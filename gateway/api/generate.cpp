@@ -167,6 +167,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchang
     co_return;
   }
   auto job = make_job(gateway, plan, exchange, joined.flight, plan.look_up);
+  job->replaces = !plan.look_up || forward == "stale";
   // Between the look-up and the join another flight may have ended: its answer is in the store.
   // Only for stores that answer at once: a leader that waits here could leave, and fail those who
   // joined.

@@ -120,6 +120,7 @@ void AnswerJob::keep(std::shared_ptr<const std::string> body) {
   entry->created_ms = record.created_ms;
   entry->first_token_ms = static_cast<std::uint32_t>(record.first_token_ms);
   entry->total_ms = static_cast<std::uint32_t>(record.total_ms);
+  entry->keeps_first = !replaces;
   entry->body = std::move(body);
   gateway.store->put(std::move(entry));
 }

@@ -36,8 +36,9 @@ struct AnswerJob {
   Endpoint endpoint = Endpoint::chat_completions;  // the client's
   // From the maker's API to the client's; null: they are the same.
   std::unique_ptr<AnswerTranslator> translator;
-  bool store = false;    // the answer goes to the cache if it is whole
-  bool look_up = false;  // and the cache may answer for a fallback
+  bool store = false;     // the answer goes to the cache if it is whole
+  bool replaces = false;  // what is there is not wanted any more
+  bool look_up = false;   // and the cache may answer for a fallback
   std::optional<std::int64_t> max_age_s;
   // Makes the key again, where the generation may have changed it (log.fingerprint_epoch).
   std::function<CacheKey()> key_again;

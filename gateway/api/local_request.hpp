@@ -34,9 +34,9 @@ struct LocalRequest {
 
 struct LocalContext {
   const engine::Engine& engine;
-  std::string_view tenant;           // cache namespace
-  std::string_view client_endpoint;  // what the answer's shape is of, for the key
-  bool tagged = false;               // reproducible: a missing seed comes from the prompt's hash
+  std::string_view tenant = {};           // cache namespace
+  std::string_view client_endpoint = {};  // what the answer's shape is of, for the key
+  bool tagged = false;  // reproducible: a missing seed comes from the prompt's hash
   std::uint32_t sample = 0;
   std::size_t log_top_logprobs = 5;  // recorded in the token log whatever the client asked for
 };

@@ -91,12 +91,16 @@ std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const R
   std::uint64_t place = 0;
   for (int i = 0; sticky && i < 8; ++i) place = place << 8 | digest[static_cast<std::size_t>(i)];
   plan.upstreams = plan.settings->order(*plan.route, sticky ? &place : nullptr);
-  const auto& first = *plan.upstreams.front();
-  const auto maker = endpoint_at(first.config.kind, plan.request.endpoint);
-  if (!maker) {
-    return bad_request("Upstream '" + first.config.name + "' has no endpoint for " + request.path,
+  const auto named_first = plan.upstreams.front()->config.name;
+  std::erase_if(plan.upstreams, [&](const UpstreamPtr& upstream) {
+    return !endpoint_at(upstream->config.kind, plan.request.endpoint);
+  });
+  if (plan.upstreams.empty()) {
+    return bad_request("Upstream '" + named_first + "' has no endpoint for " + request.path,
                        "model", "unsupported_endpoint");
   }
+  const auto& first = *plan.upstreams.front();
+  const auto maker = endpoint_at(first.config.kind, plan.request.endpoint);
   if (*maker != plan.request.endpoint) {
     // Announced for stored answers, too; what cannot be translated is refused before anything else.
     const auto tree = parse_json(request.body);

@@ -20,7 +20,7 @@ constexpr std::string_view kModels = "/v1/models";
 
 struct Target {
   RequestKind kind = RequestKind::other;
-  std::optional<Endpoint> endpoint;  // of a request for an answer
+  std::optional<Endpoint> endpoint = {};  // of a request for an answer
 };
 
 Target target_of(const std::string& path) {

@@ -121,7 +121,12 @@ std::string access_line(const AccessRecord& record, LogFormat format, std::strin
 
 void log_access(const AccessRecord& record) {
   if (!log_enabled(LogLevel::info)) return;
-  log_soon(access_line(record, log_format(), log_time()));
+  // What clients choose could repeat a secret of the configuration.
+  const std::string path = without_secrets(record.path), model = without_secrets(record.model);
+  AccessRecord shown = record;
+  shown.path = path;
+  shown.model = model;
+  log_soon(access_line(shown, log_format(), log_time()));
 }
 
 }  // namespace fixpoint

@@ -46,6 +46,13 @@ class Fallbacks(GatewayTest):
         self.assertEqual(fallen.headers["x-fixpoint-key"], direct.headers["x-fixpoint-key"])
         self.assertEqual(fallen.text(), direct.text())
 
+    def test_a_kept_answer_names_its_own_generation(self):
+        direct = self.ask("only-second", "whose generation")
+        for stream in (False, True):
+            fallen = self.ask("failing", "whose generation", stream=stream)
+            self.assertEqual(fallen.text(), direct.text())
+            self.assertEqual(fallen.headers["x-fixpoint-generation"], direct.headers["x-fixpoint-generation"], stream)
+
     def test_a_request_that_is_wrong_is_not_sent_on(self):
         self.assert_error(self.ask("refused", "wrong"), 400)
         self.assertEqual(self.mock.stats()["requests"], 1)

@@ -78,7 +78,7 @@ TEST(JsonText, MembersKeepTheirSpelling) {
 }
 
 TEST(JsonText, StringsComeBackOrAreRefused) {
-  for (const std::string text :
+  for (const std::string& text :
        {std::string("plain"), std::string("q\"\\\n\0z", 6), std::string("\xC3\xA4\xF0\x9F\x98\x80"),
         std::string("\xEF\xBF\xBD")}) {
     const auto json = quote_json(text);

@@ -202,6 +202,29 @@ TEST(RedisStoreTest, PrefixesAreApartAndOtherKeysStay) {
   EXPECT_EQ(backend.server().call({"DBSIZE"})->integer, 2);
 }
 
+// Two gateways miss at the same time and make two answers: the key gets one of them, everywhere.
+TEST(RedisStoreTest, TheFirstAnswerOfAKeyStays) {
+  if (skip_without_redis()) return;
+  RedisServer server;
+  const auto gateway = [&] {
+    return make_tiered_store(make_memory_store(1 << 20), open_or_throw(options_for(server.url())));
+  };
+  const auto one = gateway(), other = gateway();
+  const auto answer = [](const std::string& body, bool keeps_first) {
+    Entry entry = entry_of("a", body);
+    entry.keeps_first = keeps_first;
+    return std::make_shared<const Entry>(std::move(entry));
+  };
+  one->put(answer("first", true));
+  one->flush();
+  other->put(answer("second", true));
+  EXPECT_EQ(body_of(*other, key_of("a")), "first");
+  EXPECT_EQ(body_of(*one, key_of("a")), "first");
+  EXPECT_EQ(other->failed_writes(), 0u);
+  other->put(answer("asked for anew", false));
+  EXPECT_EQ(body_of(*other, key_of("a")), "asked for anew");
+}
+
 TEST(RedisStoreTest, ATtlIsTheServersToKeep) {
   StandaloneBackend backend;
   if (backend.skipped) return;

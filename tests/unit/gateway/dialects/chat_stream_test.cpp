@@ -73,7 +73,7 @@ TEST(ChatStream, RoundTripsLogprobs) {
 }
 
 TEST(ChatStream, RoundTripsAnyText) {
-  rc::check("any UTF-8 text", [] {
+  EXPECT_TRUE(rc::check("any UTF-8 text", [] {
     const auto text = *test::any_text();
     const auto answer = chat_answer({{"role", "assistant"}, {"content", text}});
     const auto events = split_answer(kChat, answer, true);
@@ -82,7 +82,7 @@ TEST(ChatStream, RoundTripsAnyText) {
     }
     const auto whole = assemble(kChat, events);
     RC_ASSERT(whole["choices"][0]["message"]["content"] == text);
-  });
+  }));
 }
 
 TEST(ChatStream, AssemblesRealChunks) {
@@ -197,7 +197,7 @@ TEST(ChatStream, ReasonsBeforeItSpeaks) {
 // Chunks that repeat the one before but for their text take a short way; white space that differs
 // from chunk to chunk keeps the same chunks from taking it.
 TEST(ChatStream, TheShortWayLeadsToTheSameAnswer) {
-  rc::check("with any texts, escapes, calls and extras", [] {
+  EXPECT_TRUE(rc::check("with any texts, escapes, calls and extras", [] {
     struct Piece {
       std::string text;
       int shape;
@@ -230,7 +230,7 @@ TEST(ChatStream, TheShortWayLeadsToTheSameAnswer) {
       RC_ASSERT(slow->add({{}, spaces + data}).has_value());
     }
     RC_ASSERT(quick->assemble() == slow->assemble());
-  });
+  }));
 }
 
 TEST(ChatStream, TheShortWayChecksWhatItTakes) {

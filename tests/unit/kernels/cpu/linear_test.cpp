@@ -97,7 +97,7 @@ TEST(Linear, ModelShapesAreEqualOnAllTargets) {
 }
 
 TEST(Linear, RandomShapes) {
-  rc::check("linear is the reference", [] {
+  EXPECT_TRUE(rc::check("linear is the reference", [] {
     const auto type = *rc::gen::elementOf(
         std::vector<DType>(std::begin(test::kAllTypes), std::end(test::kAllTypes)));
     const auto n = *rc::gen::inRange<std::size_t>(1, 130);
@@ -110,7 +110,7 @@ TEST(Linear, RandomShapes) {
     std::vector<float> expected(m * n);
     reference::linear(type, rows.data(), n, k, x.data(), expected.data(), m);
     RC_ASSERT(same_bits(run_linear(w, x, m, size), expected));
-  });
+  }));
 }
 
 TEST(Linear, StoredRowsNeedNoAlignment) {

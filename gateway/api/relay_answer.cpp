@@ -1,0 +1,218 @@
+// The answer of one call: plain or streamed, to the flight, the cache and the log.
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gateway/api/header_policy.hpp"
+#include "gateway/api/relay.hpp"
+#include "gateway/json_guard.hpp"
+#include "gateway/upstream/retry.hpp"
+
+namespace fixpoint {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Events that the relay may be ahead of the fastest reader before it stops reading from the
+// upstream.
+constexpr std::size_t kMaxAhead = 256;
+// Events of one answer; each costs about 100 bytes beside its own text until the flight ends. The
+// longest answers of today's models are below it.
+constexpr std::size_t kMaxEvents = 200'000;
+// Reads after an answer's end marker, and the time for them, so that a well-behaved connection
+// returns to the pool.
+constexpr int kReadsAfterEnd = 4;
+constexpr milliseconds kTimeAfterEnd{500};
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Log-probabilities that the client did not ask for: null in a choice, an empty array in Responses'
+// texts and events, as they are where nobody asks.
+void take_out_logprobs(Json& value) {
+  if (value.is_array()) {
+    for (auto& item : value) take_out_logprobs(item);
+  }
+  if (!value.is_object()) return;
+  const bool is_choice = value.contains("finish_reason");
+  for (auto& [name, member] : value.items()) {
+    if (name == "logprobs") {
+      member = is_choice ? Json() : Json::array();
+    } else if (member.is_structured()) {
+      take_out_logprobs(member);
+    }
+  }
+}
+
+}  // namespace
+
+Task<void> Relay::relay_plain(int status) {
+  const auto read_at = Clock::now();
+  auto body = co_await UpstreamClient::read_all(*response_);
+  waited_ += Clock::now() - read_at;
+  if (!body) {
+    judge(body.error());
+    set_failed(body.error());
+    co_return;
+  }
+  if (status != 200) {
+    refused(status, *body);
+    co_return;
+  }
+  auto answer = parse_json(*body, kAnswerLimits);
+  const auto problem = answer ? problem_of(call_.endpoint, *answer) : answer.error().message;
+  if (problem == kErrorProblem) {
+    const Error error{ErrorCode::protocol, "answered HTTP 200 with an error"};
+    judge(error);
+    set_failed(error);
+    failed_.failure.body = translate_error(api_of(work_.endpoint), 502, *body, job_->request_id);
+    co_return;
+  }
+  if (!problem.empty()) {
+    const Error error{ErrorCode::protocol, "answered HTTP 200 with a body that " + problem};
+    judge(error);
+    set_failed(error);
+    co_return;
+  }
+  publish_head();
+  complete(std::move(*body), std::move(*answer), {{}, "[DONE]"});
+}
+
+Task<void> Relay::relay_stream() {
+  std::vector<SseEvent> events;
+  while (!done_seen_) {
+    const auto read_at = Clock::now();
+    auto bytes = co_await response_->read_some();
+    waited_ += Clock::now() - read_at;
+    if (!bytes) {
+      stream_failed(bytes.error());
+      co_return;
+    }
+    if (bytes->empty()) break;
+    events.clear();
+    const auto fed = parser_.feed(*bytes, events);
+    for (auto& event : events) {
+      take(event);
+      if (stream_over_) co_return;
+    }
+    if (!fed) {
+      stream_failed(fed.error());
+      co_return;
+    }
+    const auto ahead_at = Clock::now();
+    while (!done_seen_ && job_->flight->ahead(kMaxAhead)) {
+      co_await progress_.sleep();
+    }
+    waited_ += Clock::now() - ahead_at;
+  }
+  if (!done_seen_) {
+    stream_failed({ErrorCode::closed, "the stream ended without its end marker"});
+    co_return;
+  }
+  // The call is over; only the connection's way back to the pool is left.
+  slot_ = {};
+  auto give_up = [weak = weak_from_this()](error_code error) {
+    const auto self = weak.lock();
+    if (self && !error) self->cancel_.emit(net::cancellation_type::terminal);
+  };
+  pause_.expires_after(kTimeAfterEnd);
+  pause_.async_wait(std::move(give_up));
+  for (int i = 0; i < kReadsAfterEnd; ++i) {
+    const auto rest = co_await response_->read_some();
+    if (!rest || rest->empty()) break;
+  }
+  pause_.cancel();
+}
+
+void Relay::take(SseEvent& event) {
+  if (done_seen_ || event.data.empty()) return;  // after the end marker nothing counts
+  if (++events_ > kMaxEvents) {
+    stream_failed({ErrorCode::protocol, "the stream has more than 200000 events"});
+    return;
+  }
+  const auto step = assembler_->add(event);
+  if (!step) {
+    stream_failed(step.error());
+    return;
+  }
+  if (*step == StreamStep::error) {
+    stream_error(event);
+    return;
+  }
+  publish_head();
+  if (*step == StreamStep::end) {
+    done_seen_ = true;
+    // At once: what happens to the connection after the marker does not concern the answer.
+    Json answer = assembler_->assemble();
+    complete({}, std::move(answer), std::move(event));
+    return;
+  }
+  if (call_.strip_logprobs) {
+    Json chunk = Json::parse(event.data, nullptr, false);
+    take_out_logprobs(chunk);
+    event.data = dump(chunk);
+  }
+  if (auto published = job_->publish(std::move(event)); !published) {
+    stream_failed(published.error());
+  }
+}
+
+void Relay::publish_head() {
+  if (std::exchange(head_published_, true)) return;
+  if (permit_) permit_->alive();
+  Headers headers = visible_headers(response_->headers());
+  headers.set("x-fixpoint-upstream", upstream().config.name);
+  headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
+  if (!call_.dropped.empty()) {
+    std::string names;
+    for (const auto& name : call_.dropped) names += (names.empty() ? "" : ", ") + name;
+    headers.set("x-fixpoint-dropped", names);
+  }
+  if (at_ > 0 && !job_->key.hex.empty()) headers.set("x-fixpoint-key", job_->key.name());
+  job_->flight->publish(AnswerHead{std::move(headers)});
+}
+
+void Relay::complete(std::string text, Json answer, SseEvent end) {
+  auto summary = summarize(call_.endpoint, answer);
+  const bool storable =
+      summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
+                                           job_->gateway.recording != Recording::off));
+  job_->record_summary(std::move(summary));
+  if (call_.strip_logprobs) take_out_logprobs(answer);
+  if (text.empty() || call_.strip_logprobs) text = dump(answer);
+  job_->waited = waited_;
+  if (work_.settings->config.log.fingerprint_epoch) {
+    job_->key_again = [this] { return key_at(job_->gateway, work_, upstream()); };
+  }
+  const auto done = job_->complete(std::move(text), answer, std::move(end), storable);
+  if (!done) {
+    judge(done.error());
+    set_failed(done.error());
+    end_failed();
+    return;
+  }
+  over_ = true;
+  if (permit_) permit_->succeeded();
+  if (logprobs_refused_) upstream().remember_refused_logprobs(work_.model);
+}
+
+void Relay::stream_failed(const Error& error) {
+  judge(error);
+  stream_over_ = true;
+  set_failed(error);
+  if (head_published_) end_failed();
+}
+
+void Relay::stream_error(const SseEvent& event) {
+  if (permit_) permit_->failed();
+  stream_over_ = true;
+  auto body = translate_error(api_of(work_.endpoint), 502, event.data, job_->request_id);
+  failed_ = Failed();
+  failed_.failure.body = std::move(body);  // and the status 502
+  failed_.reason = "the upstream sent an error in its stream";
+  failed_.may_retry = true;
+  failed_.wait = retry_wait(job_->record.attempts, nullptr, {}, retry_random());
+  if (head_published_) end_failed();
+}
+
+}  // namespace fixpoint
