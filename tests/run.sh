@@ -50,7 +50,10 @@ for preset in "${presets[@]}"; do
   clients=()
   [ "$preset" = "${presets[0]}" ] && clients=(--clients)
   printf '== %s: integration tests\n' "$preset"
-  /usr/bin/python3 tests/integration/run.py --build "build/$preset" "${clients[@]}" || failed+=("$preset: integration tests")
+  # The scenarios are the same bytes whoever compiled: clang's build meets the proxy's only.
+  only=()
+  [ "$preset" = clang ] && only=(-k test_proxy.)
+  /usr/bin/python3 tests/integration/run.py --build "build/$preset" "${clients[@]}" "${only[@]}" || failed+=("$preset: integration tests")
 done
 
 if [ ${#failed[@]} -gt 0 ]; then
