@@ -20,8 +20,6 @@ Result<std::optional<std::string_view>> find_member(std::string_view object, std
 // Replaces the value, or adds the member at the end. `value_json` must be one JSON value.
 Result<std::string> set_member(std::string_view object, std::string_view name,
                                std::string_view value_json);
-// Removes the member with its comma. An object without it comes back unchanged.
-Result<std::string> remove_member(std::string_view object, std::string_view name);
 
 // `text` as a JSON string, with its quotes. Bytes beyond ASCII pass as they are.
 std::string json_string(std::string_view text);
