@@ -191,11 +191,9 @@ TEST_F(SpanExporterTest, CountsWhatTheCollectorRefuses) {
                                     std::to_string(partial.size()) + "\r\n\r\n" + partial)});
   ScriptedServer refusing({collect("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")});
   for (const auto& [server, rejected] : {std::pair(&collector, 2u), std::pair(&refusing, 3u)}) {
-    SpanExporter exporter([&] {
-      TelemetryConfig config = config_for(server->url());
-      config.interval = std::chrono::milliseconds(100);
-      return config;
-    }());
+    TelemetryConfig config = config_for(server->url());
+    config.interval = std::chrono::milliseconds(100);
+    SpanExporter exporter(config);
     for (int i = 0; i < 3; ++i) exporter.add(span_named("s"));
     while (exporter.failed() + exporter.exported() < 3) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
