@@ -51,7 +51,7 @@ def settled(count):
     """The count when it has stopped to move: the log is written soon, not at once."""
     last = None
     while last != (last := count()):
-        time.sleep(0.1)
+        time.sleep(0.5)
     return last
 
 
