@@ -15,7 +15,8 @@ using std::chrono::steady_clock;
 
 Exchange::Exchange(Gateway& gateway, const Request& request, RequestKind request_kind)
     : id("req-" + random_hex(24)), kind(request_kind), gateway_(gateway), request_(request) {
-  if (request_kind <= RequestKind::count_tokens) trace = begin_trace(request.headers);
+  const bool told = gateway.spans || log_enabled(LogLevel::info);  // ids cost a system call
+  if (told && request_kind <= RequestKind::count_tokens) trace = begin_trace(request.headers);
 }
 
 Exchange::~Exchange() {

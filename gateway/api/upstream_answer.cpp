@@ -76,6 +76,8 @@ Task<void> Relay::find_stored() {
   auto found = co_await look_up(job_->gateway, job_->key, freshness);
   if (!found.entry) co_return;
   over_ = true;
+  // As every hit: one request and no tokens.
+  if (job_->tenant) job_->gateway.tenants->charge(*job_->tenant, work_.model, {});
   Headers headers;
   headers.set("x-fixpoint-upstream", upstream().config.name);
   headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
