@@ -1,5 +1,5 @@
-// JSON from a peer, parsed only after its shape was found harmless: the parser's tree copies and
-// prints by recursion, and an object that keeps its members' order searches them one by one.
+// JSON from a peer as a tree, within limits that are held while it is read: trees are copied and
+// printed by recursion, and a few bytes of text are many of a tree.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -58,6 +58,40 @@ bool fits_64_bits(std::string_view literal) {
   return std::from_chars(literal.data(), end, value).ec == std::errc{};
 }
 
+struct Slice {
+  std::size_t begin, size;
+};
+struct Member {
+  std::size_t begin = 0, end = 0;  // of `"name":value` in the text that is written
+  Slice name{0, 0};                // there, too, as it is spelled
+  std::size_t decoded = 0;  // one-based index in Scratch::decoded; 0: the spelling is the name
+};
+struct Frame {
+  bool is_object = false;
+  std::size_t begin = 0;         // in the text that is written
+  std::size_t values = 0;        // of an array
+  std::size_t first_member = 0;  // of an object, in Scratch::members
+};
+
+// What a canonicalisation writes into. Each thread keeps one: every request needs all of it, and
+// growing it anew costs more than the rest of the work on a short request.
+struct Scratch {
+  std::string out;
+  std::string sorted;           // of end_object
+  std::vector<Frame> frames;    // of which Canonicalizer::depth_ are in use
+  std::vector<Member> members;  // of all open objects, the innermost's last
+  std::vector<std::string> decoded;
+};
+Scratch& this_threads_scratch() {
+  thread_local Scratch scratch;
+  return scratch;
+}
+// Texts beyond it take their memory with them.
+constexpr std::size_t kMaxKept = 64 * 1024;
+constexpr std::size_t kMaxKeptMembers = 1024;
+// Top-level members of most requests.
+constexpr std::size_t kUsualMembers = 16;
+
 // Receives the scanner's tokens and writes canonical text into one buffer. A member is written
 // where it comes; when its object ends, the slices of the buffer that hold the members are put into
 // order.
@@ -66,11 +100,26 @@ class Canonicalizer {
   Canonicalizer(std::string_view text, const CanonicalOptions& options,
                 std::vector<JsonMember>* members)
       : text_(text), options_(options), top_members_(members), scanner_(text, *this) {
+    out_.clear();
+    members_.clear();
+    decoded_.clear();
     out_.reserve(text.size());
+    if (members) members->reserve(kUsualMembers);
   }
+  ~Canonicalizer() {
+    if (out_.capacity() > kMaxKept) out_ = {};
+    if (sorted_.capacity() > kMaxKept) sorted_ = {};
+    if (members_.capacity() > kMaxKeptMembers) members_ = {};
+    if (decoded_.capacity() > kMaxKeptMembers) decoded_ = {};
+  }
+  Canonicalizer(const Canonicalizer&) = delete;
+  Canonicalizer& operator=(const Canonicalizer&) = delete;
 
   Result<std::string> run() {
-    if (scanner_.scan()) return std::move(out_);
+    if (scanner_.scan()) {
+      if (out_.capacity() > kMaxKept) return std::move(out_);
+      return std::string(out_);
+    }
     return fail(ErrorCode::invalid,
                 "invalid JSON: " + (error_.empty() ? scanner_.error() : error_));
   }
@@ -162,21 +211,6 @@ class Canonicalizer {
   }
 
  private:
-  struct Slice {
-    std::size_t begin, size;
-  };
-  struct Member {
-    std::size_t begin = 0, end = 0;  // of `"name":value` in out_
-    Slice name{0, 0};                // in out_, as it is spelled there
-    std::size_t decoded = 0;         // one-based index in decoded_; 0: the spelling is the name
-  };
-  struct Frame {
-    bool is_object = false;
-    std::size_t begin = 0;         // in out_
-    std::size_t values = 0;        // of an array
-    std::size_t first_member = 0;  // of an object, in members_
-  };
-
   bool stop(std::string message) {
     error_ = std::move(message);
     return false;
@@ -282,11 +316,12 @@ class Canonicalizer {
   const CanonicalOptions& options_;
   std::vector<JsonMember>* const top_members_;
   JsonScanner<Canonicalizer> scanner_;
-  std::string out_;
-  std::string sorted_;  // scratch of end_object
-  std::vector<Frame> frames_;
-  std::vector<Member> members_;  // of all open objects, the innermost's last
-  std::vector<std::string> decoded_;
+  Scratch& scratch_ = this_threads_scratch();
+  std::string& out_ = scratch_.out;
+  std::string& sorted_ = scratch_.sorted;
+  std::vector<Frame>& frames_ = scratch_.frames;
+  std::vector<Member>& members_ = scratch_.members;
+  std::vector<std::string>& decoded_ = scratch_.decoded;
   std::size_t depth_ = 0;        // frames in use
   std::size_t value_begin_ = 0;  // in text_, of the value of the current top-level member
   std::size_t member_count_ = 0, value_count_ = 0, copied_ = 0;

@@ -250,7 +250,7 @@ Task<void> Delivery::end_stream() {
   exchange_.status = finished ? 200 : 499;
 }
 
-Response Delivery::stream_head() const {
+Response Delivery::stream_head() {
   Response head;
   head.content_type = "text/event-stream; charset=utf-8";
   head.headers = final_headers();
@@ -258,10 +258,10 @@ Response Delivery::stream_head() const {
   return head;
 }
 
-// The upstream's own request id where there is one: it is what its support asks for. Anthropic's
-// SDKs read another name.
-Headers Delivery::final_headers() const {
-  Headers headers = headers_;
+// Once: an answer has one head. The upstream's own request id where there is one: it is what its
+// support asks for. Anthropic's SDKs read another name.
+Headers Delivery::final_headers() {
+  Headers headers = std::move(headers_);
   if (!headers.find("x-request-id")) headers.add("x-request-id", exchange_.id);
   if (api_of(plan_.request.endpoint) == Api::anthropic && !headers.find("request-id")) {
     headers.add("request-id", exchange_.id);

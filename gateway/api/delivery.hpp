@@ -34,8 +34,8 @@ class Delivery {
   Task<void> end_stream();
   void append(const SseEvent& event);
   void use_head(const AnswerHead& head);
-  Response stream_head() const;
-  Headers final_headers() const;
+  Response stream_head();
+  Headers final_headers();
 
   const Plan& plan_;
   ResponseWriter& writer_;

@@ -58,7 +58,9 @@ std::shared_ptr<AnswerJob> make_job(Gateway& gateway, const Plan& plan, const Ex
   job->look_up = plan.look_up;
   job->max_age_s = plan.request.directives.cache.max_age_s;
   job->asked_logprobs = plan.request.wants_logprobs;
-  job->key = plan.key;
+  job->key.kind = plan.key.kind;
+  job->key.hex = plan.key.hex;
+  if (plan.store) job->key.material = plan.key.material;
   auto& record = job->record;
   record.id = new_generation_id();
   record.created_ms = now_ms();
@@ -86,7 +88,7 @@ void start(Plan& plan, const Request& request, const Exchange& exchange, net::io
   work.tenant = plan.tenant;
   work.upstreams = std::move(plan.upstreams);
   work.endpoint = plan.request.endpoint;
-  work.body = request.body;
+  work.body = std::make_shared<const std::string>(request.body);
   work.query = request.query;
   work.headers = request.headers;
   work.model = plan.request.model;

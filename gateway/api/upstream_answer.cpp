@@ -247,7 +247,7 @@ void Relay::end_failed() {
   if (head_published_ && assembler_ && events_ > 0) {
     job_->record_summary(summarize(call_.endpoint, assembler_->assemble()));
     if (record.completion_tokens == 0) record.completion_tokens = events_;
-    if (record.prompt_tokens == 0) record.prompt_tokens = work_.body.size() / 4;
+    if (record.prompt_tokens == 0) record.prompt_tokens = work_.body->size() / 4;
   }
   if (abandoned_) {  // not the upstream's fault
     failed_.failure.status = 499;

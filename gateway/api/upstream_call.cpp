@@ -10,15 +10,16 @@
 namespace fixpoint {
 namespace {
 
-// Sets members of a body's text, or nothing when one of them cannot be set.
+// Sets members of a body's text, or nothing when one of them cannot be set. The text is copied
+// only when it changes: most requests go on as they came.
 class Editor {
  public:
-  explicit Editor(std::string& body) : body_(body) {}
+  explicit Editor(std::shared_ptr<const std::string> body) : body_(std::move(body)) {}
   void set(std::string_view name, std::string_view value) {
     if (error_) return;
-    auto edited = set_member(body_, name, value);
+    auto edited = set_member(*body_, name, value);
     if (edited) {
-      body_ = std::move(*edited);
+      body_ = std::make_shared<const std::string>(std::move(*edited));
     } else {
       error_ = bad_request(edited.error().message, std::string(name));
     }
@@ -26,7 +27,7 @@ class Editor {
   // A member of a member that is an object, or absent.
   void set_inner(std::string_view outer, std::string_view name, std::string_view value) {
     if (error_) return;
-    const auto given = find_member(body_, outer);
+    const auto given = find_member(*body_, outer);
     std::string object = given && *given && **given != "null" ? std::string(**given) : "{}";
     auto widened = set_member(object, name, value);
     if (!widened) {
@@ -36,9 +37,10 @@ class Editor {
     set(outer, *widened);
   }
   const std::optional<ApiError>& error() const { return error_; }
+  const std::shared_ptr<const std::string>& body() const { return body_; }
 
  private:
-  std::string& body_;
+  std::shared_ptr<const std::string> body_;
   std::optional<ApiError> error_;
 };
 
@@ -50,8 +52,7 @@ bool has_logprobs(Endpoint endpoint) {
   return has_usage_option(endpoint) || endpoint == Endpoint::responses;
 }
 
-void ask_for_logprobs(Endpoint endpoint, const std::string& body, std::uint64_t count,
-                      Editor& editor) {
+void ask_for_logprobs(Endpoint endpoint, std::uint64_t count, Editor& editor) {
   const auto number = std::to_string(count);
   if (endpoint == Endpoint::completions) {
     editor.set("logprobs", number);
@@ -62,7 +63,7 @@ void ask_for_logprobs(Endpoint endpoint, const std::string& body, std::uint64_t 
     editor.set("logprobs", "true");
     return;
   }
-  const auto given = find_member(body, "include");
+  const auto given = find_member(*editor.body(), "include");
   std::string include = given && *given ? std::string(**given) : "null";
   const bool empty = !include.starts_with('[') || include.find('"') == std::string::npos;
   constexpr const char* kWish = "[\"message.output_text.logprobs\"";
@@ -83,18 +84,19 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
   }
   UpstreamCall call;
   call.endpoint = *endpoint;
-  std::string body = work.body;
+  auto body = work.body;
   if (*endpoint != work.endpoint) {
-    const auto tree = parse_json(body);
+    const auto tree = parse_json(*body);
     if (!tree) return refuse(bad_request("The request body " + tree.error().message));
     auto translated = translate_request(work.endpoint, *endpoint, *tree);
     if (!translated) return refuse(translation_error(translated.error()));
-    body = translated->body.dump(-1, ' ', false, Json::error_handler_t::replace);
+    body = std::make_shared<const std::string>(
+        translated->body.dump(-1, ' ', false, Json::error_handler_t::replace));
     call.dropped = std::move(translated->dropped);
     call.translator = make_translator(work.endpoint, *endpoint, *tree);
   }
 
-  Editor editor(body);
+  Editor editor(std::move(body));
   const auto name = upstream.model_name(work.model);
   if (name != work.model) editor.set("model", json_string(name));
   if (work.stream && config.ask_for_usage && has_usage_option(*endpoint) &&
@@ -102,7 +104,7 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
     editor.set_inner("stream_options", "include_usage", "true");
   }
   if (inject_logprobs && has_logprobs(*endpoint) && !work.wants_logprobs) {
-    ask_for_logprobs(*endpoint, body, work.settings->config.log.top_logprobs, editor);
+    ask_for_logprobs(*endpoint, work.settings->config.log.top_logprobs, editor);
     call.strip_logprobs = true;
   }
   if (editor.error()) return refuse(*editor.error());
@@ -115,14 +117,18 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
   if (work.trace) {
     set_trace_headers(*work.trace, work.trace->span, call.request.headers);
   }
-  call.request.body = std::make_shared<const std::string>(std::move(body));
+  call.request.body = editor.body();
   return call;
 }
 
 CacheKey key_at(const Gateway& gateway, const UpstreamWork& work, const Upstream& upstream) {
-  std::string body = work.body;
+  auto body = std::string_view(*work.body);
+  std::string renamed;
   const auto name = upstream.model_name(work.model);
-  if (name != work.model) body = set_member(body, "model", json_string(name)).value_or(body);
+  if (name != work.model) {
+    renamed = set_member(body, "model", json_string(name)).value_or(*work.body);
+    body = renamed;
+  }
   const auto scope = key_scope(gateway, upstream, work.endpoint, work.model, work.tenant.get(),
                                work.headers, work.query);
   BodyKeyInput input;

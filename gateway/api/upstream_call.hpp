@@ -24,7 +24,8 @@ struct UpstreamWork {
   TenantPtr tenant;                    // null: the gateway has no keys
   std::vector<UpstreamPtr> upstreams;  // to try, in order; never empty
   Endpoint endpoint = Endpoint::chat_completions;
-  std::string body, query;
+  std::shared_ptr<const std::string> body;
+  std::string query;
   Headers headers;
   std::string model;  // requested
   std::uint32_t sample = 0;

@@ -20,6 +20,11 @@ constexpr std::size_t kRead = 32 * 1024;
 // The rest of a head or chunk line that is not complete yet, and one read.
 constexpr std::size_t kMaxBuffer = 128 * 1024 + kRead;
 
+// Buffers of connections at rest, for the next connection of this core that reads: a new buffer
+// for each answer would cost more than what is read into it. 2 MiB a core.
+constexpr std::size_t kMaxSpare = 64;
+thread_local std::vector<boost::beast::flat_buffer> spare_buffers;
+
 // A proxy's answer to CONNECT, and the 1xx responses before it.
 constexpr std::size_t kMaxTunnelHead = 16 * 1024;
 constexpr int kMaxInterim = 16;
@@ -177,6 +182,10 @@ Task<Result<bool>> UpstreamConnection::read(milliseconds timeout) {
   arm(timeout);
   error_code ec;
   std::size_t n = 0;
+  if (in_.capacity() == 0 && !spare_buffers.empty()) {
+    in_ = std::move(spare_buffers.back());
+    spare_buffers.pop_back();
+  }
   const auto space = in_.prepare(std::min(kRead, in_.max_size() - in_.size()));
   if (tls_) {
     n = co_await tls_->async_read_some(space, net::redirect_error(use_task, ec));
@@ -211,7 +220,12 @@ bool UpstreamConnection::is_alive() {
 
 void UpstreamConnection::rest() {
   deadline_.cancel();
-  in_.shrink_to_fit();
+  if (in_.size() > 0 || in_.capacity() != kRead || spare_buffers.size() == kMaxSpare) {
+    in_.shrink_to_fit();
+    return;
+  }
+  spare_buffers.push_back(std::move(in_));
+  in_ = boost::beast::flat_buffer(kMaxBuffer);
 }
 
 bool UpstreamConnection::resumed() const {

@@ -101,7 +101,7 @@ Result<void> ResponseParser::check_head() {
 }
 
 void ResponseParser::remove_hop_by_hop() {
-  std::vector<std::string> names(kHopByHop.begin(), kHopByHop.end());
+  std::vector<std::string> named;  // by Connection
   for (const Header& header : headers_) {
     if (!equal_ignoring_case(header.name, "Connection")) continue;
     std::string_view rest = header.value;
@@ -111,10 +111,11 @@ void ResponseParser::remove_hop_by_hop() {
       rest.remove_prefix(std::min(comma + 1, rest.size()));
       while (!name.empty() && (name.front() == ' ' || name.front() == '\t')) name.remove_prefix(1);
       while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.remove_suffix(1);
-      names.emplace_back(name);
+      named.emplace_back(name);
     }
   }
-  for (const std::string& name : names) headers_.remove(name);
+  for (const std::string_view name : kHopByHop) headers_.remove(name);
+  for (const std::string& name : named) headers_.remove(name);
 }
 
 void ResponseParser::on_response_impl(int code, view, int version, error_code&) {

@@ -19,7 +19,7 @@ class UpstreamCallTest : public testing::Test {
     work.settings = std::make_shared<const Settings>(config, cores_, metrics_, nullptr);
     work.upstreams.push_back(work.settings->find_upstream(upstream.name));
     work.endpoint = endpoint;
-    work.body = std::move(body);
+    work.body = std::make_shared<const std::string>(std::move(body));
     work.model = "m";
     return work;
   }
