@@ -62,8 +62,8 @@ std::shared_ptr<AnswerJob> make_job(Gateway& gateway, const Plan& plan, const Ex
   job->key.hex = plan.key.hex;
   if (plan.store) job->key.material = plan.key.material;
   auto& record = job->record;
-  record.id = new_generation_id();
   record.created_ms = now_ms();
+  record.id = new_generation_id(record.created_ms);
   record.prompt_hash = plan.local ? sha256_hex(plan.local->prompt_text) : plan.key.hex;
   record.endpoint = endpoint_name(plan.request.endpoint);
   record.requested_model = plan.request.model;

@@ -21,6 +21,14 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr char kHexDigits[] = "0123456789abcdef";
+
+std::string hex_digits(std::uint64_t bits, std::size_t digits) {
+  std::string out(digits, '0');
+  for (; digits > 0; bits >>= 4) out[--digits] = kHexDigits[bits & 15];
+  return out;
+}
+
 }  // namespace
 
 std::string random_hex(std::size_t digits) {
@@ -30,20 +38,16 @@ std::string random_hex(std::size_t digits) {
                         device(), device(), device(), device()};
     return std::mt19937_64(seeds);
   }()};
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   out.reserve(digits);
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < digits; ++i) {
-    if (i % 16 == 0) bits = random();
-    out += kDigits[bits & 15];
-    bits >>= 4;
+  while (out.size() < digits) {
+    out += hex_digits(random(), std::min<std::size_t>(digits - out.size(), 16));
   }
   return out;
 }
 
-std::string new_generation_id() {
-  return "gen-" + random_hex(24);
+std::string new_generation_id(std::int64_t created_ms) {
+  return "gen-" + hex_digits(static_cast<std::uint64_t>(created_ms), 11) + random_hex(13);
 }
 
 Result<void> AnswerJob::publish(SseEvent event) {
