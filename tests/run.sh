@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds three ways and runs every test.
+# Installs what the tests need, builds in several ways and runs every test.
 #
-#   ./tests/run.sh              all of it: GCC, ASan+UBSan, clang
-#   ./tests/run.sh ci|asan|clang|tsan|fuzz ...   only these; fuzz: a minute of each fuzzer
+#   ./tests/run.sh              all of it: GCC, ASan+UBSan, clang, a minute of each fuzzer
+#   ./tests/run.sh ci|asan|clang|tsan|fuzz ...   only these
 #
 # Debian alone is enough. Tests that need PyPI, npm or the default model say so when they skip.
 set -euo pipefail
@@ -14,7 +14,7 @@ deploy/install_packages.sh --tests
 export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 
 presets=("$@")
-[ ${#presets[@]} -eq 0 ] && presets=(ci asan clang)
+[ ${#presets[@]} -eq 0 ] && presets=(ci asan clang fuzz)
 jobs=$(nproc)
 failed=()
 log=$(mktemp)
