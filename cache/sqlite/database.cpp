@@ -69,10 +69,11 @@ Result<Database> Database::open(const std::string& path, int flags) {
   // First of all: it covers the locks that the pragmas after it take.
   sqlite3_busy_timeout(handle, 5000);
   // temp_store: no temporary files next to nowhere. trusted_schema: a file from elsewhere may hold
-  // views and triggers; they get no functions with side effects. mmap: 1.4 times faster point
-  // reads.
-  const Result<void> set = database.execute(
-      "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA mmap_size=1073741824;");
+  // views and triggers; they get no functions with side effects. No mmap: point reads through it
+  // are 1.4 times faster, but its pages count as resident memory, as much as the file is large, and
+  // a disk's error behind it is a signal that ends the process.
+  const Result<void> set =
+      database.execute("PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0;");
   if (!set) return tl::make_unexpected(set.error());
   return database;
 }

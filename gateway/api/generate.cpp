@@ -5,6 +5,7 @@
 
 #include "cache/base/digest.hpp"
 #include "gateway/api/delivery.hpp"
+#include "gateway/api/header_policy.hpp"
 #include "gateway/api/job.hpp"
 #include "gateway/api/local_answer.hpp"
 #include "gateway/api/lookup.hpp"
@@ -32,11 +33,7 @@ Headers gateway_headers(const Gateway& gateway, const Plan& plan, std::string_vi
   if (!plan.key.hex.empty()) headers.add("x-fixpoint-key", plan.key.name());
   if (!generation.empty()) headers.add("x-fixpoint-generation", generation);
   if (plan.reproducible) headers.add("x-fixpoint-repro", "reproducible");
-  if (!plan.dropped.empty()) {
-    std::string names;
-    for (const auto& name : plan.dropped) names += (names.empty() ? "" : ", ") + name;
-    headers.add("x-fixpoint-dropped", names);
-  }
+  announce_dropped(plan.dropped, headers);
   if (plan.tenant) {
     for (const auto& field : gateway.tenants->rate_limit_headers(*plan.tenant)) {
       headers.add(field.name, field.value);

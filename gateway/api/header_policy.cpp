@@ -224,6 +224,13 @@ Headers visible_headers(const Headers& upstream) {
   return headers;
 }
 
+void announce_dropped(const std::vector<std::string>& members, Headers& headers) {
+  if (members.empty()) return;
+  std::string names;
+  for (const auto& name : members) names += (names.empty() ? "" : ", ") + name;
+  headers.set("x-fixpoint-dropped", names);
+}
+
 bool is_foreign_page(const Headers& client, bool loopback_listener) {
   const auto* host = client.find("host");
   if (loopback_listener && host && !is_this_machine(host_of(*host))) return true;

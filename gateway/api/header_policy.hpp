@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gateway/config.hpp"
 #include "gateway/http/types.hpp"
@@ -25,6 +26,9 @@ std::string deciding_headers(const UpstreamConfig& upstream, const Headers& clie
 // Response headers that a client may see. Hop-by-hop, framing, cookie and CORS fields stay behind:
 // the last would open this gateway to pages that trust the upstream, not us.
 Headers visible_headers(const Headers& upstream);
+
+// x-fixpoint-dropped: the request's members that a translation left out. None: no field.
+void announce_dropped(const std::vector<std::string>& members, Headers& headers);
 
 // A request that a web page of another origin made through its visitor's browser (also by DNS
 // rebinding): its Origin, or on a loopback listener its Host, is not this machine.

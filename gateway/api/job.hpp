@@ -75,8 +75,8 @@ struct AnswerJob {
   std::unique_ptr<StreamAssembler> translated_;  // what the translator has said; null: nothing yet
 };
 
-// "gen-", 11 hex digits of the time and 13 random ones: ids of one time lie beside each other in the
-// token log's index, which random ones would make twice as dear to write.
+// "gen-", 11 hex digits of the time and 13 random ones: ids of one time lie beside each other in
+// the token log's index; wholly random ones would make it twice as dear to write.
 std::string new_generation_id(std::int64_t created_ms);
 std::string random_hex(std::size_t digits);
 

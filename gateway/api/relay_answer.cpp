@@ -163,11 +163,7 @@ void Relay::publish_head() {
   Headers headers = visible_headers(response_->headers());
   headers.set("x-fixpoint-upstream", upstream().config.name);
   headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
-  if (!call_.dropped.empty()) {
-    std::string names;
-    for (const auto& name : call_.dropped) names += (names.empty() ? "" : ", ") + name;
-    headers.set("x-fixpoint-dropped", names);
-  }
+  announce_dropped(call_.dropped, headers);
   if (at_ > 0 && !job_->key.hex.empty()) headers.set("x-fixpoint-key", job_->key.name());
   job_->flight->publish(AnswerHead{std::move(headers)});
 }

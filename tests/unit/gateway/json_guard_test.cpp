@@ -1,6 +1,10 @@
 #include "gateway/json_guard.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <string>
 
 namespace fixpoint {
 namespace {
@@ -43,6 +47,87 @@ TEST(JsonGuard, HoldsEachLimit) {
   limits.values = 4;
   EXPECT_EQ(problem("[1,2,3]", limits), "");
   EXPECT_NE(problem("[1,2,3,4]", limits).find("4 values"), std::string::npos);
+}
+
+// A value of random kind, with members of one name now and then.
+std::string any_json(int depth) {
+  static const std::vector<std::string> kScalars = {"null",
+                                                    "true",
+                                                    "false",
+                                                    "0",
+                                                    "-0",
+                                                    "-1",
+                                                    "18446744073709551615",
+                                                    "18446744073709551616",
+                                                    "-9223372036854775808",
+                                                    "-9223372036854775809",
+                                                    "1.5",
+                                                    "-2.5e-3",
+                                                    "1E5",
+                                                    "1e-400",
+                                                    "4.9e-324",
+                                                    "123456789012345678901234.5",
+                                                    "\"\"",
+                                                    "\"a\\u00e9\\n\"",
+                                                    "\"\\ud83d\\ude00 \xC3\xA9\"",
+                                                    "[]",
+                                                    "{}"};
+  static const std::vector<std::string> kNames = {"a",       "b", "c",
+                                                  "\\u0061", "",  "a long name of a member"};
+  const int kind = depth > 3 ? 0 : *rc::gen::inRange(0, 3);
+  if (kind == 0) return *rc::gen::elementOf(kScalars);
+  std::string text(1, kind == 1 ? '[' : '{');
+  const int count = *rc::gen::inRange(0, 5);
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) text += *rc::gen::element<std::string>(",", " ,", ",\n\t");
+    if (kind == 2) text += '"' + *rc::gen::elementOf(kNames) + "\" :";
+    text += any_json(depth + 1);
+  }
+  return text + (kind == 1 ? ']' : '}');
+}
+
+TEST(JsonGuard, BuildsWhatNlohmannParses) {
+  EXPECT_TRUE(rc::check("of JSON, whole or with a byte changed", [] {
+    auto text = any_json(0);
+    if (*rc::gen::arbitrary<bool>()) {
+      const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+      text[at] =
+          *rc::gen::element('"', '\\', ',', ':', '{', ']', '0', '-', '.', 'e', ' ', '\x01', '\xff');
+    }
+    const auto expected = nlohmann::ordered_json::parse(text, nullptr, false);
+    const auto parsed = parse_json(text);
+    RC_ASSERT(parsed.has_value() == !expected.is_discarded());
+    if (!parsed) return;
+    RC_ASSERT(*parsed == expected);
+    RC_ASSERT(parsed->dump() == expected.dump());  // the kinds of numbers, too
+  }));
+}
+
+TEST(JsonGuard, OfOneNameTheLastCountsHoweverMany) {
+  for (const int members : {3, 100, 1000}) {
+    std::string text = "{";
+    for (int i = 0; i < members; ++i) {
+      text += "\"m" + std::to_string(i % (members - 2)) + "\":" + std::to_string(i) + ",";
+    }
+    text.back() = '}';
+    const auto parsed = parse_json(text);
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(parsed->dump(), nlohmann::ordered_json::parse(text).dump());
+  }
+}
+
+// The tree's objects find a member by looking at each: building one must not.
+TEST(JsonGuard, TakesAnObjectOfManyMembers) {
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) text += "\"" + std::to_string(i) + "\":0,";
+  text.back() = '}';
+  const auto parsed = parse_json(text, kAnswerLimits);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->size(), 100'000U);
+}
+
+TEST(JsonGuard, IgnoresAByteOrderMark) {
+  EXPECT_EQ(problem("\xEF\xBB\xBF{}"), "");
 }
 
 }  // namespace
