@@ -26,9 +26,9 @@ TEST_F(ServerLimits, AClientThatTakesNothingIsCut) {
   ASSERT_TRUE(client.send(get("/large-50000000")));
   EXPECT_TRUE(eventually([&] { return seen_.ended == 1; }));
   EXPECT_TRUE(eventually([&] { return server_->server().connections() == 0; }));
-  RawClient reader(port());
-  ASSERT_TRUE(reader.send(get("/large-50000000")));
-  EXPECT_EQ(reader.read_reply().body.size(), 50000000u);
+  RawClient reader(port());  // of what the sockets' buffers hold: however slow it is, it is not cut
+  ASSERT_TRUE(reader.send(get("/large-1000000")));
+  EXPECT_EQ(reader.read_reply().body.size(), 1000000u);
 }
 
 TEST_F(ServerLimits, SlowHeadersAndBodiesTimeOut) {
