@@ -11,15 +11,20 @@ namespace {
 
 using IntFlight = Flight<int>;
 
-// A reader on a thread of its own, asleep until it is woken.
-std::vector<int> read_all(const std::shared_ptr<IntFlight>& flight) {
+// Rung by publishers, also after the reader has left.
+struct Bell {
   std::mutex mutex;
   std::condition_variable condition;
-  bool woken = false;
-  auto reader = flight->join([&] {
-    const std::lock_guard lock(mutex);
-    woken = true;
-    condition.notify_one();
+  bool rung = false;
+};
+
+// A reader on a thread of its own, asleep until it is woken.
+std::vector<int> read_all(const std::shared_ptr<IntFlight>& flight) {
+  const auto bell = std::make_shared<Bell>();
+  auto reader = flight->join([bell] {
+    const std::lock_guard lock(bell->mutex);
+    bell->rung = true;
+    bell->condition.notify_one();
   });
   std::vector<int> seen;
   while (true) {
@@ -28,8 +33,8 @@ std::vector<int> read_all(const std::shared_ptr<IntFlight>& flight) {
       continue;
     }
     if (reader->closed()) break;
-    std::unique_lock lock(mutex);
-    condition.wait(lock, [&] { return std::exchange(woken, false); });
+    std::unique_lock lock(bell->mutex);
+    bell->condition.wait(lock, [&] { return std::exchange(bell->rung, false); });
   }
   return seen;
 }
