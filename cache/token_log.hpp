@@ -35,7 +35,7 @@ struct LoggedToken {
 };
 
 struct GenerationRecord {
-  std::string id;  // "gen-" + 24 hex digits, unique, in order of time; also in the answer's headers
+  std::string id;  // "gen-" + 24 hex digits, unique; also in the answer's headers
   std::int64_t created_ms = 0;
   std::string key;          // CacheKey::name(), or empty when none was made
   std::string prompt_hash;  // SHA-256 of the rendered prompt (local) or the key material (hosted)

@@ -89,9 +89,10 @@ void Gateway::generation_ended(const AnswerJob& job) {
                   : record.finish_reason.starts_with("error: ") ? 502
                                                                 : 200;
   metrics.generation(record.provider, record.route)->count(job.endpoint, counts);
-  if (record.attempts > 0) {
-    const double waited = std::chrono::duration<double>(job.waited).count();
-    metrics.count_overhead(AnswerSource::upstream, std::max(0.0, counts.seconds - waited));
+  const auto source = record.attempts > 0 ? AnswerSource::upstream : AnswerSource::local;
+  const double waited = std::chrono::duration<double>(job.waited).count();
+  metrics.count_overhead(source, std::max(0.0, counts.seconds - waited));
+  if (source == AnswerSource::upstream) {
     const auto drift =
         fingerprints->observe(record.provider, record.requested_model, record.fingerprint);
     if (drift) {

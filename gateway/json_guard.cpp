@@ -1,11 +1,12 @@
 #include "gateway/json_guard.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
+#include <numeric>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Objects up to this size are searched for duplicates one member after another.
+// Objects up to this size are searched for a repeated name one member after another.
 constexpr std::size_t kFewMembers = 32;
 
 // Builds the tree from the scanner's tokens, and stops at the first limit. Members and items of
@@ -34,9 +35,8 @@ class TreeBuilder {
   Result<Json> run() {
     if (scanner_.scan()) return std::move(values_.back());
     if (!problem_.empty()) return fail(ErrorCode::invalid, std::move(problem_));
-    const auto& error = scanner_.error();
-    const bool too_deep = error.starts_with("nested");
-    return fail(ErrorCode::invalid, (too_deep ? "is " : "is not JSON: ") + error);
+    const char* const what = scanner_.too_deep() ? "is " : "is not JSON: ";
+    return fail(ErrorCode::invalid, what + scanner_.error());
   }
 
   bool null() { return value(nullptr); }
@@ -80,15 +80,17 @@ class TreeBuilder {
   bool start_array() { return open(); }
 
   bool end_object() {
-    const std::size_t first = values_.size() - frames_.back().members;
-    const std::size_t first_name = names_.size() - frames_.back().members;
+    const std::size_t count = frames_.back().members;
+    const std::size_t first = values_.size() - count, first_name = names_.size() - count;
     Json::object_t object;
-    object.reserve(frames_.back().members);
-    std::unordered_map<std::string_view, std::size_t> places;  // of names_, once there are many
-    for (std::size_t i = 0; i < frames_.back().members; ++i) {
+    object.reserve(count);
+    const bool many = count > kFewMembers;
+    const std::vector<bool> repeated = many ? settle_repeated(count) : std::vector<bool>();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (many && repeated[i]) continue;
       std::string& name = names_[first_name + i];
       Json& given = values_[first + i];
-      if (Json* earlier = find(object, places, name)) {  // the last one counts
+      if (Json* earlier = many ? nullptr : find(object, name)) {
         *earlier = std::move(given);
       } else {
         object.emplace_back(std::move(name), std::move(given));
@@ -125,7 +127,8 @@ class TreeBuilder {
 
   bool open() {
     if (frames_.size() == limits_.depth) {
-      return stop("nesting deeper than ", limits_.depth, " levels");
+      problem_ = "is nested deeper than " + std::to_string(limits_.depth) + " levels";
+      return false;
     }
     if (!count()) return false;
     frames_.emplace_back();
@@ -137,25 +140,35 @@ class TreeBuilder {
     return ++values_seen_ <= limits_.values || stop("more than ", limits_.values, " values");
   }
 
-  // The member of that name among those that `object` has already.
-  static Json* find(Json::object_t& object,
-                    std::unordered_map<std::string_view, std::size_t>& places,
-                    const std::string& name) {
-    if (object.size() < kFewMembers) {
-      for (auto& member : object) {
-        if (member.first == name) return &member.second;
+  static Json* find(Json::object_t& object, const std::string& name) {
+    for (auto& member : object) {
+      if (member.first == name) return &member.second;
+    }
+    return nullptr;
+  }
+
+  // Of the last `count` members: gives each name's last value to its first place, and marks the
+  // others. By sorting: a hash could be made to collide.
+  std::vector<bool> settle_repeated(std::size_t count) {
+    const std::size_t first = values_.size() - count, first_name = names_.size() - count;
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const int compared = names_[first_name + a].compare(names_[first_name + b]);
+      return compared != 0 ? compared < 0 : a < b;
+    });
+    std::vector<bool> repeated(count);
+    for (std::size_t begin = 0; begin < count;) {
+      std::size_t end = begin + 1;
+      while (end < count && names_[first_name + order[end]] == names_[first_name + order[begin]]) {
+        repeated[order[end++]] = true;
       }
-      return nullptr;
+      if (end - begin > 1) {
+        values_[first + order[begin]] = std::move(values_[first + order[end - 1]]);
+      }
+      begin = end;
     }
-    // The object was reserved at its full size: its members, and so their names, stay in place.
-    const auto members = object.begin();
-    while (places.size() < object.size()) {
-      const std::size_t i = places.size();
-      places.emplace(members[static_cast<std::ptrdiff_t>(i)].first, i);
-    }
-    const auto found = places.find(name);
-    return found == places.end() ? nullptr
-                                 : &members[static_cast<std::ptrdiff_t>(found->second)].second;
+    return repeated;
   }
 
   bool stop(const char* what, std::size_t limit, const char* of) {

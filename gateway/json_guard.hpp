@@ -10,7 +10,7 @@
 namespace fixpoint {
 
 struct JsonLimits {
-  std::size_t depth = 128;
+  std::size_t depth = 128;  // at most JsonScanner::kMaxDepth
   std::size_t members_per_object = 1024;
   std::size_t members = 100'000;   // of all objects together
   std::size_t values = 1'000'000;  // of all kinds together

@@ -102,15 +102,16 @@ class Canonicalizer {
       : text_(text), options_(options), top_members_(members), scanner_(text, *this) {
     out_.clear();
     members_.clear();
-    decoded_.clear();
     out_.reserve(text.size());
     if (members) members->reserve(kUsualMembers);
   }
   ~Canonicalizer() {
-    if (out_.capacity() > kMaxKept) out_ = {};
-    if (sorted_.capacity() > kMaxKept) sorted_ = {};
-    if (members_.capacity() > kMaxKeptMembers) members_ = {};
-    if (decoded_.capacity() > kMaxKeptMembers) decoded_ = {};
+    decoded_.clear();
+    // Swapped: an assignment may empty them and keep their memory.
+    if (out_.capacity() > kMaxKept) std::string().swap(out_);
+    if (sorted_.capacity() > kMaxKept) std::string().swap(sorted_);
+    if (members_.capacity() > kMaxKeptMembers) std::vector<Member>().swap(members_);
+    if (decoded_.capacity() > kMaxKeptMembers) std::vector<std::string>().swap(decoded_);
   }
   Canonicalizer(const Canonicalizer&) = delete;
   Canonicalizer& operator=(const Canonicalizer&) = delete;

@@ -70,6 +70,7 @@ class JsonScanner {
   }
 
   const std::string& error() const { return error_; }  // "a number was expected at byte 17"
+  bool too_deep() const { return too_deep_; }          // that is what error() says
   std::size_t value_begin() const { return static_cast<std::size_t>(value_ - begin_); }
   std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
 
@@ -137,6 +138,7 @@ class JsonScanner {
 
   bool open(bool is_object) {
     if (depth_ == kMaxDepth) {
+      too_deep_ = true;
       error_ = "nested deeper than " + std::to_string(kMaxDepth) + " levels";
       return false;
     }
@@ -266,6 +268,7 @@ class JsonScanner {
   std::array<bool, kMaxDepth> objects_{};  // of each open container: whether it is an object
   std::size_t depth_ = 0;
   bool fresh_ = false;  // the innermost container was just opened
+  bool too_deep_ = false;
   std::string error_;
 };
 

@@ -69,9 +69,9 @@ Result<Database> Database::open(const std::string& path, int flags) {
   // First of all: it covers the locks that the pragmas after it take.
   sqlite3_busy_timeout(handle, 5000);
   // temp_store: no temporary files next to nowhere. trusted_schema: a file from elsewhere may hold
-  // views and triggers; they get no functions with side effects. No mmap: point reads through it
-  // are 1.4 times faster, but its pages count as resident memory, as much as the file is large, and
-  // a disk's error behind it is a signal that ends the process.
+  // views and triggers; they get no functions with side effects. No mmap, whatever the build: point
+  // reads through it are 1.4 times faster, but its pages count as resident memory, as much as the
+  // file is large, and a disk's error behind it is a signal that ends the process.
   const Result<void> set =
       database.execute("PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0;");
   if (!set) return tl::make_unexpected(set.error());
@@ -96,7 +96,7 @@ Result<Database> Database::open_writer(const std::string& given_path, const Sche
   // NORMAL: a commit survives the process's death; the last ones may be lost with the machine's
   // power. Checkpoints are the writer's own (writer.hpp), and SQLite's are off. secure_delete is on
   // in Debian's build and would write every freed page with zeros. The page cache is for the inner
-  // pages of an index: 16 MiB of it made no write cheaper, and resident memory 14 MiB larger.
+  // pages of an index: 16 MiB of it made no short row cheaper, and resident memory 14 MiB larger.
   const std::string pragmas = "PRAGMA page_size=" + std::to_string(kPageSize) +
                               "; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
                               "PRAGMA synchronous=NORMAL; PRAGMA secure_delete=OFF;"

@@ -76,7 +76,8 @@ struct AnswerJob {
 };
 
 // "gen-", 11 hex digits of the time and 13 random ones: ids of one time lie beside each other in
-// the token log's index; wholly random ones would make it twice as dear to write.
+// the token log's index; wholly random ones would make it twice as dear to write. Nothing may rely
+// on their order: it is random within a millisecond, and clocks go back.
 std::string new_generation_id(std::int64_t created_ms);
 std::string random_hex(std::size_t digits);
 

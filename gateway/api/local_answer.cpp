@@ -53,6 +53,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   }
 
   void start() {
+    submitted_at_ = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < request_.choices.size(); ++i) {
       auto submitted = engine_.submit(
           request_.choices[i],
@@ -214,6 +215,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
 
   void finish() {
     done_ = true;
+    job_->waited = std::chrono::steady_clock::now() - submitted_at_;
     collect_record();
     Json answer = head_;
     const bool chat = endpoint_ == Endpoint::chat_completions;
@@ -298,6 +300,8 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   LocalRequest request_;
   std::shared_ptr<AnswerJob> job_;
   Json head_;  // members that every chunk and the answer share
+
+  std::chrono::steady_clock::time_point submitted_at_;  // set before the engine knows of us
 
   std::mutex mutex_;
   std::vector<std::uint64_t> ids_;

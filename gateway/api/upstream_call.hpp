@@ -24,7 +24,7 @@ struct UpstreamWork {
   TenantPtr tenant;                    // null: the gateway has no keys
   std::vector<UpstreamPtr> upstreams;  // to try, in order; never empty
   Endpoint endpoint = Endpoint::chat_completions;
-  std::shared_ptr<const std::string> body;
+  std::shared_ptr<const std::string> body;  // never null
   std::string query;
   Headers headers;
   std::string model;  // requested

@@ -10,7 +10,7 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// What SDKs and providers send: growing to it would move every field three times.
+// What SDKs and providers send: growing to it would take five allocations.
 constexpr std::size_t kUsualFields = 16;
 
 }  // namespace

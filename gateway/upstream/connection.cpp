@@ -186,7 +186,9 @@ Task<Result<bool>> UpstreamConnection::read(milliseconds timeout) {
     in_ = std::move(spare_buffers.back());
     spare_buffers.pop_back();
   }
-  const auto space = in_.prepare(std::min(kRead, in_.max_size() - in_.size()));
+  // With the rest of a line in it the buffer is not enlarged, unless the rest is most of it.
+  const std::size_t room = std::max(kRead - std::min(kRead, in_.size()), kRead / 2);
+  const auto space = in_.prepare(std::min(room, in_.max_size() - in_.size()));
   if (tls_) {
     n = co_await tls_->async_read_some(space, net::redirect_error(use_task, ec));
   } else {

@@ -230,7 +230,7 @@ class Metrics(GatewayTest):
         chat(self.gateway.port, "mock-error-500", "x")
         chat(self.gateway.port, "tiny", "x", max_tokens=2)
         port = self.gateway.port
-        for source, count in (("cache", 1), ("upstream", 1), ("local", 0)):
+        for source, count in (("cache", 1), ("upstream", 1), ("local", 1)):
             self.assertGreaterEqual(metric(port, "fixpoint_overhead_seconds_count", source=source), count, source)
         self.assertEqual(metric(port, "fixpoint_cache_requests_total", result="hit"), 1)
         self.assertEqual(metric(port, "fixpoint_cache_requests_total", result="miss"), 1)

@@ -37,6 +37,11 @@ TEST(JsonGuard, HoldsEachLimit) {
   EXPECT_NE(problem(nested(129)).find("128 levels"), std::string::npos);
   EXPECT_NE(problem(nested(1'000'000)).find("128 levels"), std::string::npos);  // and no crash
 
+  JsonLimits shallow;
+  shallow.depth = 2;
+  EXPECT_EQ(problem("[[]]", shallow), "");
+  EXPECT_NE(problem("[[[]]]", shallow).find("2 levels"), std::string::npos);
+
   JsonLimits limits;
   limits.members_per_object = 2;
   EXPECT_EQ(problem(R"([{"a":1,"b":2},{"a":1,"b":2}])", limits), "");
@@ -99,7 +104,7 @@ TEST(JsonGuard, BuildsWhatNlohmannParses) {
     RC_ASSERT(parsed.has_value() == !expected.is_discarded());
     if (!parsed) return;
     RC_ASSERT(*parsed == expected);
-    RC_ASSERT(parsed->dump() == expected.dump());  // the kinds of numbers, too
+    RC_ASSERT(parsed->dump() == expected.dump());  // whole numbers and others, too
   }));
 }
 
@@ -116,7 +121,8 @@ TEST(JsonGuard, OfOneNameTheLastCountsHoweverMany) {
   }
 }
 
-// The tree's objects find a member by looking at each: building one must not.
+// The tree's objects find a member by looking at each: building one must not, or this takes half a
+// minute.
 TEST(JsonGuard, TakesAnObjectOfManyMembers) {
   std::string text = "{";
   for (int i = 0; i < 100'000; ++i) text += "\"" + std::to_string(i) + "\":0,";
@@ -124,6 +130,19 @@ TEST(JsonGuard, TakesAnObjectOfManyMembers) {
   const auto parsed = parse_json(text, kAnswerLimits);
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->size(), 100'000U);
+}
+
+TEST(JsonGuard, NumbersAreOfNlohmannsKinds) {
+  for (const char* text :
+       {"0", "5", "-0", "-5", "1.5", "18446744073709551615", "18446744073709551616",
+        "-9223372036854775808", "-9223372036854775809"}) {
+    EXPECT_EQ(parse_json(text)->type(), nlohmann::ordered_json::parse(text).type()) << text;
+  }
+}
+
+// To nlohmann's parser a zero byte is the end of the text.
+TEST(JsonGuard, RefusesWhatFollowsAZeroByte) {
+  EXPECT_NE(problem(std::string("{}\0{}", 5)), "");
 }
 
 TEST(JsonGuard, IgnoresAByteOrderMark) {

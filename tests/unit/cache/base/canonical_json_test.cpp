@@ -331,5 +331,18 @@ TEST(CanonicalJson, EveryCutOfAnObjectIsAnError) {
   }));
 }
 
+// What a thread keeps for its next text is bounded, and no short answer carries a long text's
+// memory.
+TEST(CanonicalJson, KeepsNoLongTextsMemory) {
+  const std::string name = "\\u0061" + std::string(1 << 20, 'x');
+  for (const std::string& text :
+       {"[\"" + std::string(1 << 20, 'x') + "\", nonsense", "{\"" + name + "\":1}"}) {
+    (void)canonical_json(text);
+    const auto small = canonical_json("{}");
+    ASSERT_TRUE(small);
+    EXPECT_LT(small->capacity(), 1000U);
+  }
+}
+
 }  // namespace
 }  // namespace fixpoint

@@ -53,6 +53,7 @@ TEST_F(UpstreamCallTest, PassesTheClientsBytes) {
   const auto call = build_upstream_call(work, *work.upstreams[0], false);
   ASSERT_TRUE(call);
   EXPECT_EQ(*call->request.body, kBody);
+  EXPECT_EQ(call->request.body, work.body) << "what does not change is not copied";
   EXPECT_EQ(call->request.path, "/chat/completions?a=b");
   EXPECT_EQ(*call->request.headers.find("authorization"), "Bearer own");
   EXPECT_EQ(*call->request.headers.find("x-extra"), "1");

@@ -75,6 +75,10 @@ TEST_F(ServerLimits, ConnectionsBeyondTheLimitWait) {
 }
 
 TEST_F(ServerLimits, NoMoreFileDescriptorsIsSurvived) {
+#ifdef FIXPOINT_UBSAN
+  GTEST_SKIP() << "UBSan looks whether an object's memory can be read through a pipe, and without "
+                  "descriptors takes every object for a wrong one";
+#endif
   start();
   RawClient early(port());
   RawClient late(port());  // its descriptor exists before the limit falls
