@@ -10,6 +10,7 @@
 
 #include "cache/base/canonical_number.hpp"
 #include "cache/base/json_scanner.hpp"
+#include "cache/base/release.hpp"
 
 namespace fixpoint {
 namespace {
@@ -107,11 +108,10 @@ class Canonicalizer {
   }
   ~Canonicalizer() {
     decoded_.clear();
-    // Swapped: an assignment may empty them and keep their memory.
-    if (out_.capacity() > kMaxKept) std::string().swap(out_);
-    if (sorted_.capacity() > kMaxKept) std::string().swap(sorted_);
-    if (members_.capacity() > kMaxKeptMembers) std::vector<Member>().swap(members_);
-    if (decoded_.capacity() > kMaxKeptMembers) std::vector<std::string>().swap(decoded_);
+    if (out_.capacity() > kMaxKept) release(out_);
+    if (sorted_.capacity() > kMaxKept) release(sorted_);
+    if (members_.capacity() > kMaxKeptMembers) release(members_);
+    if (decoded_.capacity() > kMaxKeptMembers) release(decoded_);
   }
   Canonicalizer(const Canonicalizer&) = delete;
   Canonicalizer& operator=(const Canonicalizer&) = delete;

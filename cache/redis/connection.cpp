@@ -8,6 +8,7 @@
 #include <boost/asio/write.hpp>
 #include <utility>
 
+#include "cache/base/release.hpp"
 #include "cache/redis/tls.hpp"
 
 namespace fixpoint::redis {
@@ -45,7 +46,7 @@ struct Connection::Link {
 void Request::finish(Result<Reply> result) {
   if (!done) return;
   const Done call = std::exchange(done, nullptr);
-  bytes = std::string();
+  release(bytes);
   call(std::move(result));
 }
 
@@ -162,7 +163,7 @@ void Connection::flush() {
   const auto written = [self = shared_from_this(), link = link_](const error_code& ec,
                                                                  std::size_t) {
     link->writing.clear();
-    if (link->writing.capacity() > kKeepBuffer) link->writing = std::string();
+    if (link->writing.capacity() > kKeepBuffer) release(link->writing);
     if (link != self->link_) return;
     if (ec) {
       link->close("writing failed: " + ec.message());

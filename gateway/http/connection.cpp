@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cache/base/release.hpp"
 #include "gateway/http/head_scanner.hpp"
 #include "gateway/log.hpp"
 
@@ -192,7 +193,7 @@ void Connection::forget_request() {
   request_.query.clear();
   request_.headers.clear();
   if (request_.body.capacity() > kIdleBuffer) {
-    request_.body = std::string();
+    release(request_.body);
   } else {
     request_.body.clear();
   }
