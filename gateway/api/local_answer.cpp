@@ -288,6 +288,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
 
   void fail_locked(const ApiError& error) {
     if (std::exchange(done_, true)) return;
+    job_->waited = std::chrono::steady_clock::now() - submitted_at_;
     cancel_locked();
     job_->fail(error);
   }
