@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -20,9 +21,15 @@
 
 namespace fixpoint {
 
-// Called with no lock held, from whichever thread made the change. Must not block; it usually posts
-// to the sleeper's own thread, where a wake-up that comes too early or twice must do no harm.
-using Wake = std::function<void()>;
+// Whoever waits for news: a reader that has read everything, or a publisher that is too far ahead.
+class Sleeper {
+ public:
+  virtual ~Sleeper() = default;
+  // Called with no lock held, from whichever thread made the change. Must not block; it usually
+  // posts to the sleeper's own thread, where a wake-up that comes too early must do no harm.
+  virtual void wake() = 0;
+};
+using SleeperPtr = std::shared_ptr<Sleeper>;
 
 template <class Event>
 class Flight : public std::enable_shared_from_this<Flight<Event>> {
@@ -36,26 +43,30 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
   // One reader's place in the log. Leaves the flight when destroyed. Used by one thread at a time.
   class Reader {
    public:
-    Reader(std::shared_ptr<Flight> flight, Wake wake)
-        : flight_(std::move(flight)), wake_(std::move(wake)) {}
+    Reader(std::shared_ptr<Flight> flight, SleeperPtr sleeper)
+        : flight_(std::move(flight)), sleeper_(std::move(sleeper)) {}
     ~Reader() { flight_->leave(this); }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
-    // The next event, or null: none yet (wake will be called), or no more (closed()).
+    // The next event, or null: none yet (the sleeper is woken, once, when there is one), or no more
+    // (closed()).
     EventPtr next() { return flight_->next(*this); }
-    bool closed() const { return flight_->exhausted(*this); }
+    // After next() gave null.
+    bool closed() const { return at_end_; }
 
    private:
     friend class Flight;
     std::shared_ptr<Flight> flight_;
-    Wake wake_;
+    SleeperPtr sleeper_;
     std::size_t at_ = 0;
+    bool waits_ = false;   // for a wake-up; guarded by the flight's mutex
+    bool at_end_ = false;  // the reader's own
   };
 
   // Null once the flight was abandoned: its work is being cancelled and must not be joined.
-  std::unique_ptr<Reader> join(Wake wake) {
-    auto reader = std::make_unique<Reader>(this->shared_from_this(), std::move(wake));
+  std::unique_ptr<Reader> join(SleeperPtr sleeper) {
+    auto reader = std::make_unique<Reader>(this->shared_from_this(), std::move(sleeper));
     const std::lock_guard lock(mutex_);
     if (abandoned_) {
       reader->at_ = kNotJoined;
@@ -67,33 +78,17 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
 
   // --- for the publisher -------------------------------------------------------------------------
 
-  // Called once when the last reader leaves before close(): nobody waits for the work any more.
-  // Set before the first join(), by the thread that made the flight.
-  void on_abandoned(Wake wake) { abandoned_wake_ = std::move(wake); }
-  // Called when a reader catches up after ahead() was true.
-  void on_progress(Wake wake) { progress_wake_ = std::move(wake); }
+  // Called once when the last reader leaves before the last event: nobody waits for the work any
+  // more. With no lock held. Set before the first join(), by the thread that made the flight.
+  void on_abandoned(std::function<void()> call) { abandoned_call_ = std::move(call); }
+  // Woken when a reader catches up after ahead() was true.
+  void on_progress(SleeperPtr publisher) { publisher_ = std::move(publisher); }
 
-  void publish(Event event) {
-    auto shared = std::make_shared<const Event>(std::move(event));
-    std::vector<Wake> wakes;
-    {
-      const std::lock_guard lock(mutex_);
-      events_.push_back(std::move(shared));
-      wakes = sleepers();
-    }
-    for (const auto& wake : wakes) wake();
-  }
-
+  void publish(Event event) { push(std::move(event), true, false); }
+  // For an event that means nothing without the next one: wakes nobody.
+  void publish_quietly(Event event) { push(std::move(event), false, false); }
   // No more events follow.
-  void close() {
-    std::vector<Wake> wakes;
-    {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-      wakes = sleepers();
-    }
-    for (const auto& wake : wakes) wake();
-  }
+  void publish_last(Event event) { push(std::move(event), true, true); }
 
   // True when even the fastest reader is more than `limit` events behind: the publisher should wait
   // for progress. The fastest, so that one slow reader cannot hold up the others.
@@ -111,39 +106,56 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
  private:
   static constexpr std::size_t kNotJoined = static_cast<std::size_t>(-1);
 
+  // Mostly there is one reader, or none that sleeps.
+  using Sleepers = boost::container::small_vector<SleeperPtr, 4>;
+
+  void push(Event event, bool wake, bool last) {
+    auto shared = std::make_shared<const Event>(std::move(event));
+    Sleepers sleepers;
+    {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(shared));
+      closed_ = last;
+      for (auto* reader : readers_) {
+        if (wake && std::exchange(reader->waits_, false)) sleepers.push_back(reader->sleeper_);
+      }
+    }
+    for (const auto& sleeper : sleepers) sleeper->wake();
+  }
+
   EventPtr next(Reader& reader) {
     EventPtr event;
     bool progress = false;
     {
       const std::lock_guard lock(mutex_);
-      if (reader.at_ >= events_.size()) return nullptr;
+      if (reader.at_ >= events_.size()) {
+        reader.at_end_ = closed_;
+        reader.waits_ = !closed_;
+        return nullptr;
+      }
       event = shared_ ? events_[reader.at_] : std::move(events_[reader.at_]);
       ++reader.at_;
       progress = std::exchange(publisher_waits_, false);
     }
-    if (progress && progress_wake_) progress_wake_();
+    if (progress && publisher_) publisher_->wake();
     return event;
   }
 
-  bool exhausted(const Reader& reader) const {
-    const std::lock_guard lock(mutex_);
-    return closed_ && reader.at_ >= events_.size();
-  }
-
   void leave(Reader* reader) {
-    Wake wake;
+    bool abandoned = false, progress = false;
     {
       const std::lock_guard lock(mutex_);
       if (reader->at_ == kNotJoined) return;
       std::erase(readers_, reader);
-      if (readers_.empty() && !closed_ && !abandoned_) {
+      abandoned = readers_.empty() && !closed_ && !abandoned_;
+      if (abandoned) {
         abandoned_ = true;
-        wake = abandoned_wake_;
-      } else if (std::exchange(publisher_waits_, false)) {
-        wake = progress_wake_;
+      } else {
+        progress = std::exchange(publisher_waits_, false);
       }
     }
-    if (wake) wake();
+    if (abandoned && abandoned_call_) abandoned_call_();
+    if (progress && publisher_) publisher_->wake();
   }
 
   std::size_t fastest() const {
@@ -152,21 +164,13 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
     return at;
   }
 
-  std::vector<Wake> sleepers() const {
-    std::vector<Wake> wakes;
-    wakes.reserve(readers_.size());
-    for (const auto* reader : readers_) {
-      if (reader->at_ + 1 >= events_.size()) wakes.push_back(reader->wake_);
-    }
-    return wakes;
-  }
-
   const bool shared_;
   mutable std::mutex mutex_;
   std::vector<EventPtr> events_;
   std::vector<Reader*> readers_;
   bool closed_ = false, abandoned_ = false, publisher_waits_ = false;
-  Wake abandoned_wake_, progress_wake_;
+  std::function<void()> abandoned_call_;
+  SleeperPtr publisher_;
 };
 
 // Flights by key. Thread-safe; its lock is held for one map operation.
@@ -180,15 +184,15 @@ class SingleFlight {
     bool leader = false;  // this caller must do the work, or hand the flight to something that does
   };
 
-  Joined join(const std::string& key, const Wake& wake) {
+  Joined join(const std::string& key, const SleeperPtr& sleeper) {
     const std::lock_guard lock(mutex_);
     auto& slot = flights_[key];
     if (slot) {
-      auto reader = slot->join(wake);
+      auto reader = slot->join(sleeper);
       if (reader) return {slot, std::move(reader), false};
     }
     slot = std::make_shared<Flight<Event>>();
-    return {slot, slot->join(wake), true};
+    return {slot, slot->join(sleeper), true};
   }
 
   // Later requests start a flight of their own. The leader calls it after the answer was handed to

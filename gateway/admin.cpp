@@ -40,15 +40,15 @@ bool has_admin_token(const Request& request, std::string_view token, std::string
 }
 
 Task<Response> administer_in(net::thread_pool& background, Store* store, Tenants& tenants,
-                             const Request& request) {
+                             const RequestPtr& request) {
   const auto executor = co_await net::this_coro::executor;
   Waiter waiter(executor);
   const auto result = std::make_shared<std::optional<Response>>();
-  // A copy of the request: the client may leave, and its request with it.
-  auto work = [store, &tenants, executor, result, wake = waiter.wake(), copy = request] {
-    net::post(executor, [result, wake, response = administer(store, tenants, copy)] {
+  // The request is kept: the client may leave meanwhile.
+  auto work = [store, &tenants, executor, result, sleeper = waiter.sleeper(), request] {
+    net::post(executor, [result, sleeper, response = administer(store, tenants, *request)] {
       *result = response;
-      wake();
+      sleeper->wake();
     });
   };
   net::post(background, std::move(work));
@@ -58,8 +58,8 @@ Task<Response> administer_in(net::thread_pool& background, Store* store, Tenants
   co_return **result;
 }
 
-Task<Response> answer_admin(Gateway& gateway, const Request& request) {
-  if (!has_admin_token(request, gateway.admin_token, gateway.settings()->config.admin.token)) {
+Task<Response> answer_admin(Gateway& gateway, const RequestPtr& request) {
+  if (!has_admin_token(*request, gateway.admin_token, gateway.settings()->config.admin.token)) {
     co_return not_allowed();
   }
   auto response =

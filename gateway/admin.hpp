@@ -24,7 +24,7 @@ struct Gateway;
 // Answers a request for a path below /admin/: checks the token (admin.token of the configuration,
 // or the one in the gateway's file), then lets a background thread do the work, which waits for
 // disks. The work goes on when the client leaves. Sets no x-request-id.
-Task<Response> answer_admin(Gateway& gateway, const Request& request);
+Task<Response> answer_admin(Gateway& gateway, const RequestPtr& request);
 
 // Its parts.
 // Whether the request's bearer token is one of these; an empty one is nobody's. Takes the same time
@@ -32,7 +32,7 @@ Task<Response> answer_admin(Gateway& gateway, const Request& request);
 bool has_admin_token(const Request& request, std::string_view token, std::string_view other_token);
 // administer() on a thread of `background`; what it uses must be there until that has ended.
 Task<Response> administer_in(net::thread_pool& background, Store* store, Tenants& tenants,
-                             const Request& request);
+                             const RequestPtr& request);
 // The work, without a check of the token. Blocks: not for a thread that serves. A null store: the
 // cache is off. Thread-safe.
 Response administer(Store* store, Tenants& tenants, const Request& request);

@@ -87,7 +87,7 @@ Task<void> Delivery::replay_paced(const Entry& entry) {
     const bool alive = co_await flush();
     if (!alive) co_return;
   }
-  co_await end_stream();
+  co_await end_stream(200);
 }
 
 Task<void> Delivery::follow(AnswerFlight::Reader& reader, Waiter& waiter) {
@@ -178,20 +178,14 @@ Task<void> Delivery::finish(const AnswerComplete& complete) {
     for (const auto& event : events_of(plan_, *complete.body))
       append_sse(pending_, event.data, event.event);
   }
-  const bool alive = co_await flush();
-  if (!alive) co_return;
-  co_await end_stream();
+  co_await end_stream(200);
 }
 
 Task<void> Delivery::fail(const AnswerFailure& failure) {
   if (writer_.started() || !pending_.empty()) {  // the status line is gone, or will be at once
     const auto event = error_event(plan_.request.endpoint, failure.body, events_);
     append_sse(pending_, event.data, event.event);
-    exchange_.status = failure.status;
-    const bool alive = co_await flush();
-    if (!alive) co_return;
-    const auto finished = co_await writer_.finish();
-    exchange_.status = finished ? failure.status : 499;
+    co_await end_stream(failure.status);
     co_return;
   }
   Response response;
@@ -233,21 +227,30 @@ void Delivery::append(const SseEvent& event) {
 }
 
 Task<bool> Delivery::flush() {
+  exchange_.answered_bytes(pending_.size());
   if (!writer_.started()) {
     const Response head = stream_head();
-    const auto begun = co_await writer_.begin(head);
-    if (!begun) co_return false;
+    const auto begun = co_await writer_.begin(head, pending_);
+    pending_.clear();
+    co_return begun.has_value();
   }
-  if (pending_.empty()) co_return true;
-  exchange_.answered_bytes(pending_.size());
   const auto written = co_await writer_.write(pending_);
   pending_.clear();
   co_return written.has_value();
 }
 
-Task<void> Delivery::end_stream() {
-  const auto finished = co_await writer_.finish();
-  exchange_.status = finished ? 200 : 499;
+// With what is pending.
+Task<void> Delivery::end_stream(int status) {
+  if (!writer_.started()) {
+    const bool alive = co_await flush();
+    if (!alive) {
+      exchange_.status = 499;
+      co_return;
+    }
+  }
+  exchange_.answered_bytes(pending_.size());
+  const auto finished = co_await writer_.finish(pending_);
+  exchange_.status = finished ? status : 499;
 }
 
 Response Delivery::stream_head() {

@@ -31,7 +31,7 @@ class Delivery {
   Task<void> send_stream(std::shared_ptr<const std::string> events);
   Task<void> replay_paced(const Entry& entry);
   Task<bool> flush();
-  Task<void> end_stream();
+  Task<void> end_stream(int status);
   void append(const SseEvent& event);
   void use_head(const AnswerHead& head);
   Response stream_head();

@@ -41,6 +41,7 @@ class Exchange {
   std::optional<TraceContext> trace;  // of a request for an answer
 
   void answered_bytes(std::size_t count) {
+    if (count == 0) return;
     if (bytes_out == 0) first_byte = std::chrono::steady_clock::now();
     bytes_out += count;
   }

@@ -71,7 +71,7 @@ std::shared_ptr<AnswerJob> make_job(Gateway& gateway, const Plan& plan, const Ex
 }
 
 // Hands the job to its maker. The plan's local request and upstreams are moved out.
-void start(Plan& plan, const Request& request, const Exchange& exchange, net::io_context& core,
+void start(Plan& plan, const RequestPtr& request, const Exchange& exchange, net::io_context& core,
            std::shared_ptr<AnswerJob> job) {
   if (plan.engine) {
     if (plan.request.endpoint != plan.local_endpoint) {
@@ -85,9 +85,7 @@ void start(Plan& plan, const Request& request, const Exchange& exchange, net::io
   work.tenant = plan.tenant;
   work.upstreams = std::move(plan.upstreams);
   work.endpoint = plan.request.endpoint;
-  work.body = std::make_shared<const std::string>(request.body);
-  work.query = request.query;
-  work.headers = request.headers;
+  work.request = request;
   work.model = plan.request.model;
   work.sample = plan.sample;
   work.stream = plan.request.stream;
@@ -128,8 +126,8 @@ ApiError cache_miss(const Gateway& gateway, const Plan& plan, const std::string&
 }
 
 // Looks the answer up, joins the flight that is making it, or starts making it.
-Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchange& exchange,
-                   const Wake& wake, Source& source) {
+Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exchange& exchange,
+                   const SleeperPtr& sleeper, Source& source) {
   std::string forward = plan.store ? "request" : "bypass";
   bool store_failed = false, at_once = true;
   const Freshness freshness{plan.settings->config.cache.ttl,
@@ -153,10 +151,10 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const Request& request, Exchang
   source.cache_status = "fixpoint; fwd=" + forward;
   AnswerFlights::Joined joined;
   if (plan.look_up) {
-    joined = gateway.flights.join(plan.key.name(), wake);
+    joined = gateway.flights.join(plan.key.name(), sleeper);
   } else {
     joined.flight = std::make_shared<AnswerFlight>(false);
-    joined.reader = joined.flight->join(wake);
+    joined.reader = joined.flight->join(sleeper);
     joined.leader = true;
   }
   source.reader = std::move(joined.reader);
@@ -200,10 +198,10 @@ Task<void> send_error(const ApiError& error, Api api, ResponseWriter& writer, Ex
   exchange.status = sent ? error.status : 499;
 }
 
-Task<void> generate(Gateway& gateway, Endpoint endpoint, const Request& request,
+Task<void> generate(Gateway& gateway, Endpoint endpoint, const RequestPtr& request,
                     ResponseWriter& writer, Exchange& exchange) {
   const Api api = api_of(endpoint);
-  auto read = read_request(endpoint, request);
+  auto read = read_request(endpoint, *request);
   if (!read) {
     co_await send_error(read.error(), api, writer, exchange);
     co_return;
@@ -216,16 +214,15 @@ Task<void> generate(Gateway& gateway, Endpoint endpoint, const Request& request,
       co_return;
     }
   }
-  auto plan = make_plan(gateway, exchange.tenant, std::move(*read), request);
+  auto plan = make_plan(gateway, exchange.tenant, std::move(*read), *request);
   if (!plan) {
     co_await send_error(plan.error(), api, writer, exchange);
     co_return;
   }
   const auto executor = co_await net::this_coro::executor;
   Waiter waiter(executor);
-  const Wake wake = waiter.wake();
   Source source;
-  co_await acquire(gateway, *plan, request, exchange, wake, source);
+  co_await acquire(gateway, *plan, request, exchange, waiter.sleeper(), source);
   if (exchange.cache) gateway.metrics.count_cache(*exchange.cache);
   if (source.error) {
     co_await send_error(*source.error, api, writer, exchange);

@@ -11,7 +11,7 @@ struct Gateway;
 
 // Answers one request on `writer`; exchange.tenant is set where the gateway has keys. All of them
 // outlive the coroutine.
-Task<void> generate(Gateway& gateway, Endpoint endpoint, const Request& request,
+Task<void> generate(Gateway& gateway, Endpoint endpoint, const RequestPtr& request,
                     ResponseWriter& writer, Exchange& exchange);
 
 // Sends an error in the shape of the endpoint's API.

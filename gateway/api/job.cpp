@@ -159,8 +159,7 @@ Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent 
   gateway.log_generation(std::move(record));
   // After put(): a request that comes now finds the entry; one that came before has joined.
   leave_table();
-  flight->publish(std::move(event));
-  flight->close();
+  flight->publish_last(std::move(event));
   return {};
 }
 
@@ -169,8 +168,7 @@ void AnswerJob::publish_stored(const Entry& entry) {
   AnswerComplete event;
   event.body = entry.body;
   event.generation = entry.generation;
-  flight->publish(std::move(event));
-  flight->close();
+  flight->publish_last(std::move(event));
 }
 
 void AnswerJob::fail(AnswerFailure failure, std::string_view reason) {
@@ -182,8 +180,7 @@ void AnswerJob::fail(AnswerFailure failure, std::string_view reason) {
     gateway.log_generation(std::move(record));
   }
   leave_table();
-  flight->publish(std::move(failure));
-  flight->close();
+  flight->publish_last(std::move(failure));
 }
 
 void AnswerJob::fail(const ApiError& error) {

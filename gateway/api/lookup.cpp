@@ -21,21 +21,21 @@ std::int64_t now_ms() {
 // What a store answers, on its way to the coroutine that asked.
 struct Pending {
   std::optional<Store::Found> found;
+  SleeperPtr sleeper;  // whoever asked, once it sleeps
 };
 
 // A local store answers before get() returns, a remote one from a thread of its own; both are told
 // apart by the thread.
-std::shared_ptr<Pending> ask(Store& store, const CacheKey& key, const Executor& executor,
-                             const Wake& wake) {
+std::shared_ptr<Pending> ask(Store& store, const CacheKey& key, const Executor& executor) {
   auto pending = std::make_shared<Pending>();
-  store.get(key, [pending, executor, wake, asker = std::this_thread::get_id()](auto found) {
+  store.get(key, [pending, executor, asker = std::this_thread::get_id()](auto found) {
     if (std::this_thread::get_id() == asker) {
       pending->found = std::move(found);
       return;
     }
-    net::post(executor, [pending, wake, found = std::move(found)]() mutable {
+    net::post(executor, [pending, found = std::move(found)]() mutable {
       pending->found = std::move(found);
-      wake();
+      if (pending->sleeper) pending->sleeper->wake();
     });
   });
   return pending;
@@ -69,12 +69,14 @@ Lookup judge(const Freshness& freshness, bool replaying, const Store::Found& fou
 
 Task<Lookup> look_up(Gateway& gateway, const CacheKey& key, Freshness freshness) {
   const auto executor = co_await net::this_coro::executor;
-  Waiter waiter(executor);
-  const Wake wake = waiter.wake();
-  const auto pending = ask(*gateway.store, key, executor, wake);
+  const auto pending = ask(*gateway.store, key, executor);
   const bool at_once = pending->found.has_value();
-  while (!pending->found) {
-    co_await waiter.sleep();
+  if (!at_once) {
+    Waiter waiter(executor);
+    pending->sleeper = waiter.sleeper();
+    while (!pending->found) {
+      co_await waiter.sleep();
+    }
   }
   const bool replaying = gateway.recording == Recording::replay;
   Lookup lookup = judge(freshness, replaying, *pending->found);

@@ -165,7 +165,7 @@ void Relay::publish_head() {
   headers.set("x-fixpoint-attempts", std::to_string(job_->record.attempts));
   announce_dropped(call_.dropped, headers);
   if (at_ > 0 && !job_->key.hex.empty()) headers.set("x-fixpoint-key", job_->key.name());
-  job_->flight->publish(AnswerHead{std::move(headers)});
+  job_->flight->publish_quietly(AnswerHead{std::move(headers)});
 }
 
 void Relay::complete(std::string text, Json answer, SseEvent end) {

@@ -119,10 +119,10 @@ std::optional<ApiError> refusal(const Gateway& gateway, const Target& target,
   return {};
 }
 
-Task<void> dispatch(Gateway& gateway, const Target& target, const Request& request,
+Task<void> dispatch(Gateway& gateway, const Target& target, const RequestPtr& request,
                     ResponseWriter& writer, Exchange& exchange) {
-  const Api api = target.endpoint ? api_of(*target.endpoint) : api_of_client(request.headers);
-  const auto refused = refusal(gateway, target, request, exchange);
+  const Api api = target.endpoint ? api_of(*target.endpoint) : api_of_client(request->headers);
+  const auto refused = refusal(gateway, target, *request, exchange);
   if (refused) {
     co_await send_error(*refused, api, writer, exchange);
     co_return;
@@ -136,7 +136,7 @@ Task<void> dispatch(Gateway& gateway, const Target& target, const Request& reque
   if (target.kind == RequestKind::admin) {
     response = co_await answer_admin(gateway, request);
   } else {
-    response = answer_get(gateway, request, exchange).value();
+    response = answer_get(gateway, *request, exchange).value();
   }
   response.headers.set("x-request-id", exchange.id);
   if (api == Api::anthropic) response.headers.set("request-id", exchange.id);
@@ -145,16 +145,16 @@ Task<void> dispatch(Gateway& gateway, const Target& target, const Request& reque
   exchange.status = sent ? response.status : 499;
 }
 
-Task<void> handle(Gateway& gateway, const Request& request, ResponseWriter& writer) {
-  const Target target = target_of(request.path);
-  Exchange exchange(gateway, request, target.kind);
+Task<void> handle(Gateway& gateway, const RequestPtr& request, ResponseWriter& writer) {
+  const Target target = target_of(request->path);
+  Exchange exchange(gateway, *request, target.kind);
   co_await dispatch(gateway, target, request, writer, exchange);
 }
 
 }  // namespace
 
 Handler make_handler(Gateway& gateway) {
-  return [&gateway](const Request& request, ResponseWriter& writer) {
+  return [&gateway](const RequestPtr& request, ResponseWriter& writer) {
     return handle(gateway, request, writer);
   };
 }

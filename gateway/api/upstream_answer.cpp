@@ -49,7 +49,7 @@ void Relay::start() {
       alive->cancel_.emit(net::cancellation_type::terminal);
     });
   });
-  job_->flight->on_progress(progress_.wake());
+  job_->flight->on_progress(progress_.sleeper());
   auto done = [self](std::exception_ptr error) { self->ended(error); };
   net::co_spawn(core_, run(), net::bind_cancellation_slot(cancel_.slot(), std::move(done)));
 }
@@ -84,7 +84,7 @@ Task<void> Relay::find_stored() {
   headers.set("x-fixpoint-key", job_->key.name());
   headers.set("x-fixpoint-generation", found.entry->generation);
   headers.set("Cache-Status", "fixpoint; hit; detail=fallback");
-  job_->flight->publish(AnswerHead{std::move(headers)});
+  job_->flight->publish_quietly(AnswerHead{std::move(headers)});
   job_->publish_stored(*found.entry);
 }
 
@@ -247,7 +247,7 @@ void Relay::end_failed() {
   if (head_published_ && assembler_ && events_ > 0) {
     job_->record_summary(summarize(call_.endpoint, assembler_->assemble()));
     if (record.completion_tokens == 0) record.completion_tokens = events_;
-    if (record.prompt_tokens == 0) record.prompt_tokens = work_.body->size() / 4;
+    if (record.prompt_tokens == 0) record.prompt_tokens = work_.request->body.size() / 4;
   }
   if (abandoned_) {  // not the upstream's fault
     failed_.failure.status = 499;

@@ -84,7 +84,8 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
   }
   UpstreamCall call;
   call.endpoint = *endpoint;
-  auto body = work.body;
+  const auto& request = *work.request;
+  std::shared_ptr<const std::string> body(work.request, &request.body);
   if (*endpoint != work.endpoint) {
     const auto tree = parse_json(*body);
     if (!tree) return refuse(bad_request("The request body " + tree.error().message));
@@ -110,10 +111,10 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
   if (editor.error()) return refuse(*editor.error());
 
   call.request.path = endpoint_path(*endpoint);
-  if (!work.query.empty()) call.request.path += "?" + work.query;
+  if (!request.query.empty()) call.request.path += "?" + request.query;
   if (upstream.keys) call.key = upstream.keys->next();
   call.request.headers = forwarded_headers(config, call.key ? call.key->text : nullptr,
-                                           work.headers, work.tenant != nullptr);
+                                           request.headers, work.tenant != nullptr);
   if (work.trace) {
     set_trace_headers(*work.trace, work.trace->span, call.request.headers);
   }
@@ -122,15 +123,16 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
 }
 
 CacheKey key_at(const Gateway& gateway, const UpstreamWork& work, const Upstream& upstream) {
-  auto body = std::string_view(*work.body);
+  const auto& request = *work.request;
+  auto body = std::string_view(request.body);
   std::string renamed;
   const auto name = upstream.model_name(work.model);
   if (name != work.model) {
-    renamed = set_member(body, "model", json_string(name)).value_or(*work.body);
+    renamed = set_member(body, "model", json_string(name)).value_or(request.body);
     body = renamed;
   }
   const auto scope = key_scope(gateway, upstream, work.endpoint, work.model, work.tenant.get(),
-                               work.headers, work.query);
+                               request.headers, request.query);
   BodyKeyInput input;
   input.tenant = scope.tenant;
   input.provider = upstream.config.name;

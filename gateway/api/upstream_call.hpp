@@ -24,9 +24,7 @@ struct UpstreamWork {
   TenantPtr tenant;                    // null: the gateway has no keys
   std::vector<UpstreamPtr> upstreams;  // to try, in order; never empty
   Endpoint endpoint = Endpoint::chat_completions;
-  std::shared_ptr<const std::string> body;  // never null
-  std::string query;
-  Headers headers;
+  RequestPtr request;
   std::string model;  // requested
   std::uint32_t sample = 0;
   bool stream = false;

@@ -15,35 +15,44 @@ namespace fixpoint {
 class Waiter {
  public:
   explicit Waiter(const Executor& executor)
-      : executor_(executor), timer_(std::make_shared<Timer>(executor, Timer::time_point::max())) {}
+      : timer_(executor, Timer::time_point::max()),
+        bell_(std::make_shared<Bell>(executor, timer_)) {}
+  ~Waiter() { bell_->timer = nullptr; }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
 
-  // May be called from any thread, also after the waiter is gone. The io_context must be alive.
-  Wake wake() const {
-    return [executor = executor_, weak = std::weak_ptr<Timer>(timer_)] {
-      net::post(executor, [weak] {
-        if (const auto timer = weak.lock()) timer->cancel();
-      });
-    };
-  }
+  // May be rung from any thread, also after the waiter is gone. The io_context must be alive.
+  SleeperPtr sleeper() const { return bell_; }
 
   Task<void> sleep() {
     error_code error;
-    co_await timer_->async_wait(net::redirect_error(use_task, error));
+    co_await timer_.async_wait(net::redirect_error(use_task, error));
     // After a cancellation of the coroutine the next co_await throws; a wake ends here.
   }
 
   // False: nothing woke it for that long.
   Task<bool> sleep_for(Clock::duration time) {
     error_code error;
-    timer_->expires_after(time);
-    co_await timer_->async_wait(net::redirect_error(use_task, error));
-    timer_->expires_at(Timer::time_point::max());
+    timer_.expires_after(time);
+    co_await timer_.async_wait(net::redirect_error(use_task, error));
+    timer_.expires_at(Timer::time_point::max());
     co_return error.failed();
   }
 
  private:
-  Executor executor_;
-  std::shared_ptr<Timer> timer_;
+  struct Bell final : Sleeper, std::enable_shared_from_this<Bell> {
+    Bell(const Executor& e, Timer& t) : executor(e), timer(&t) {}
+    void wake() override {
+      net::post(executor, [self = shared_from_this()] {
+        if (self->timer != nullptr) self->timer->cancel();
+      });
+    }
+    const Executor executor;
+    Timer* timer;  // touched on the core only; null: the waiter is gone
+  };
+
+  Timer timer_;
+  std::shared_ptr<Bell> bell_;
 };
 
 }  // namespace fixpoint

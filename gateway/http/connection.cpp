@@ -53,7 +53,8 @@ Connection::Connection(std::shared_ptr<ServerCore> core, Socket socket,
     : core_(std::move(core)),
       stream_(std::move(socket), std::move(tls)),
       deadline_(core_->context, [this] { on_deadline(); }),
-      in_(std::max(core_->options.max_header_bytes, core_->limits.chunk_line_bytes) + kLargeRead) {
+      in_(std::max(core_->options.max_header_bytes, core_->limits.chunk_line_bytes) + kLargeRead),
+      request_(std::make_shared<Request>()) {
   core_->connections.insert(this);
 }
 
@@ -68,7 +69,7 @@ void Connection::start() {
   const tcp::endpoint remote = socket().remote_endpoint(ec);
   if (!ec) {
     const std::string address = remote.address().to_string();
-    request_.peer = (remote.address().is_v6() ? "[" + address + "]" : address) + ":" +
+    request_->peer = (remote.address().is_v6() ? "[" + address + "]" : address) + ":" +
                     std::to_string(remote.port());
   }
   auto self = shared_from_this();
@@ -78,10 +79,10 @@ void Connection::start() {
       if (failure) std::rethrow_exception(failure);
     } catch (const boost::system::system_error& error) {
       if (error.code() != net::error::operation_aborted) {
-        log_error("connection of " + self->request_.peer + " failed: " + error.what());
+        log_error("connection of " + self->request_->peer + " failed: " + error.what());
       }
     } catch (const std::exception& error) {
-      log_error("connection of " + self->request_.peer + " failed: " + error.what());
+      log_error("connection of " + self->request_->peer + " failed: " + error.what());
     }
     // The signal, which the finishing coroutine still refers to, dies after it.
     net::post(self->core_->context, [self] {});
@@ -188,14 +189,19 @@ Task<bool> Connection::read_more() {
 // connection holds no large buffer.
 void Connection::forget_request() {
   parser_.reset();
-  request_.method.clear();
-  request_.path.clear();
-  request_.query.clear();
-  request_.headers.clear();
-  if (request_.body.capacity() > kIdleBuffer) {
-    release(request_.body);
+  if (request_.use_count() > 1) {  // somebody keeps it
+    auto next = std::make_shared<Request>();
+    next->peer = request_->peer;
+    request_ = std::move(next);
+  }
+  request_->method.clear();
+  request_->path.clear();
+  request_->query.clear();
+  request_->headers.clear();
+  if (request_->body.capacity() > kIdleBuffer) {
+    release(request_->body);
   } else {
-    request_.body.clear();
+    request_->body.clear();
   }
   if (in_.size() == 0 && in_.capacity() > kIdleBuffer) in_.shrink_to_fit();
 }
@@ -256,7 +262,7 @@ Task<bool> Connection::read_request() {
     }
     if (phase_ == Phase::idle) enter(Phase::reading, core_->options.header_timeout);
   }
-  parser_.emplace(request_, core_->limits);
+  parser_.emplace(*request_, core_->limits);
   std::optional<RequestError> error = parser_->put_head(unread().substr(0, size));
   in_.consume(size);
   if (error) {
@@ -271,7 +277,7 @@ Task<bool> Connection::read_request() {
 
 Task<bool> Connection::read_body() {
   if (parser_->expects_continue() && in_.size() == 0) {
-    out_ = {net::buffer(kContinue), {}, {}};
+    out_ = {net::buffer(kContinue)};
     const Result<void> sent = co_await flush();
     if (!sent) co_return false;
   }
@@ -323,21 +329,22 @@ Task<void> Connection::send_error(const RequestError& error) {
 Task<void> Connection::handle() {
   started_ = finished_ = chunked_ = false;
   enter(Phase::handling, kWatchInterval);
+  const RequestPtr request = request_;  // the handler refers to it
   try {
-    if (request_.method == "OPTIONS") {
+    if (request_->method == "OPTIONS") {
       Response response;
       response.status = 204;
       response.headers.add("Allow", "GET, HEAD, POST, OPTIONS");
       const Result<void> sent = co_await send(response);
       (void)sent;
     } else {
-      Task<void> task = core_->handler(request_, *this);
+      Task<void> task = core_->handler(request, *this);
       co_await std::move(task);
     }
   } catch (const std::exception& error) {
     // After a cancellation this is the coroutine unwinding, as it should.
     if (!error_) {
-      log_error("handler of " + request_.method + " " + request_.path + " failed: " + error.what());
+      log_error("handler of " + request_->method + " " + request_->path + " failed: " + error.what());
     }
   }
   if (error_) co_return;

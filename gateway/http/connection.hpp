@@ -53,9 +53,9 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   void cut();
 
   Task<Result<void>> send(const Response& response) override;
-  Task<Result<void>> begin(const Response& head) override;
+  Task<Result<void>> begin(const Response& head, std::string_view bytes) override;
   Task<Result<void>> write(std::string_view bytes) override;
-  Task<Result<void>> finish() override;
+  Task<Result<void>> finish(std::string_view bytes) override;
   void abort() override;
   bool started() const override { return started_; }
 
@@ -77,6 +77,7 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   Task<void> send_error(const RequestError& error);
   Task<void> close();
   Task<void> linger();
+  void put_piece(std::string_view bytes, std::string_view tail);
   Task<Result<void>> flush();
   bool drop_written(std::size_t bytes);
 
@@ -98,12 +99,12 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
 
   boost::beast::flat_buffer in_;  // bytes received and not used yet: pipelined requests stay here
   std::optional<RequestParser> parser_;
-  Request request_;  // its peer is set once
+  std::shared_ptr<Request> request_;  // its peer is set once
 
   // The response being written.
   std::string head_;
   std::array<char, 20> chunk_line_;
-  std::array<net::const_buffer, 3> out_;
+  std::array<net::const_buffer, 4> out_;
   std::optional<Error> error_;  // the connection is unusable; every later call returns it
   bool started_ = false;
   bool finished_ = false;

@@ -37,10 +37,11 @@ class ResponseWriter {
   // A whole response with Content-Length.
   virtual Task<Result<void>> send(const Response& response) = 0;
   // The head of a chunked response (the body member is ignored), then pieces of its body, each
-  // flushed. write() of an empty string does nothing: an empty chunk would end the stream.
-  virtual Task<Result<void>> begin(const Response& head) = 0;
+  // flushed. The first piece may go out with the head, and the last one with the end: that spares a
+  // system call. An empty piece is none (an empty chunk would end the stream).
+  virtual Task<Result<void>> begin(const Response& head, std::string_view bytes) = 0;
   virtual Task<Result<void>> write(std::string_view bytes) = 0;
-  virtual Task<Result<void>> finish() = 0;
+  virtual Task<Result<void>> finish(std::string_view bytes) = 0;
   // Closes the connection without a proper end, so that the client sees that the body is
   // incomplete.
   virtual void abort() = 0;
@@ -53,8 +54,9 @@ class ResponseWriter {
 // co_await throws boost::system::system_error(operation_aborted). Let that exception pass; clean up
 // in destructors. A handler that throws or returns without a response gives the client a 500; one
 // that returns in the middle of a streamed response cuts the connection. The server answers OPTIONS
-// itself.
-using Handler = std::function<Task<void>(const Request& request, ResponseWriter& writer)>;
+// itself. `request` lives until the handler is done, and what it points to as long as somebody keeps
+// it.
+using Handler = std::function<Task<void>(const RequestPtr& request, ResponseWriter& writer)>;
 
 struct ServerOptions {
   std::string address = "127.0.0.1";

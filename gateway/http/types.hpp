@@ -56,6 +56,8 @@ struct Request {
   std::string body;
   std::string peer;  // "127.0.0.1:50000"
 };
+// Whoever keeps one keeps the request as it is: its connection takes another for the next.
+using RequestPtr = std::shared_ptr<const Request>;
 
 struct Response {
   int status = 200;

@@ -181,7 +181,7 @@ TEST(AdminToken, EitherTokenAndNoOther) {
 class RunningAdminTest : public AdminTest {
  protected:
   RunningAdminTest()
-      : server_(cores_, {}, [this](const Request& request, ResponseWriter& writer) {
+      : server_(cores_, {}, [this](const RequestPtr& request, ResponseWriter& writer) {
           return handle(request, writer);
         }) {
     file_.emplace(data_dir(), "127.0.0.1", server_.port(), false);
@@ -193,10 +193,10 @@ class RunningAdminTest : public AdminTest {
     background_.join();
     cores_.stop();
   }
-  Task<void> handle(const Request& request, ResponseWriter& writer) {
+  Task<void> handle(const RequestPtr& request, ResponseWriter& writer) {
     Response response;
     response.status = 401;
-    if (has_admin_token(request, file_->token(), "")) {
+    if (has_admin_token(*request, file_->token(), "")) {
       response = co_await administer_in(background_, &store_, *tenants_, request);
     }
     const auto sent = co_await writer.send(response);

@@ -19,7 +19,9 @@ class UpstreamCallTest : public testing::Test {
     work.settings = std::make_shared<const Settings>(config, cores_, metrics_, nullptr);
     work.upstreams.push_back(work.settings->find_upstream(upstream.name));
     work.endpoint = endpoint;
-    work.body = std::make_shared<const std::string>(std::move(body));
+    auto request = std::make_shared<Request>();
+    request->body = std::move(body);
+    work.request = std::move(request);
     work.model = "m";
     return work;
   }
@@ -46,14 +48,16 @@ TEST_F(UpstreamCallTest, PassesTheClientsBytes) {
   auto upstream = named("u");
   upstream.headers.push_back({"x-extra", "1"});
   auto work = work_for(upstream, Endpoint::chat_completions, kBody);
-  work.query = "a=b";
-  work.headers.add("Authorization", "Bearer own");
-  work.headers.add("x-fixpoint-sample", "1");
-  work.headers.add("Accept-Encoding", "gzip");
+  auto request = *work.request;
+  request.query = "a=b";
+  request.headers.add("Authorization", "Bearer own");
+  request.headers.add("x-fixpoint-sample", "1");
+  request.headers.add("Accept-Encoding", "gzip");
+  work.request = std::make_shared<const Request>(std::move(request));
   const auto call = build_upstream_call(work, *work.upstreams[0], false);
   ASSERT_TRUE(call);
   EXPECT_EQ(*call->request.body, kBody);
-  EXPECT_EQ(call->request.body, work.body) << "what does not change is not copied";
+  EXPECT_EQ(call->request.body.get(), &work.request->body) << "what does not change is not copied";
   EXPECT_EQ(call->request.path, "/chat/completions?a=b");
   EXPECT_EQ(*call->request.headers.find("authorization"), "Bearer own");
   EXPECT_EQ(*call->request.headers.find("x-extra"), "1");
@@ -118,7 +122,9 @@ TEST_F(UpstreamCallTest, TheKeyIsOfWhatTheUpstreamIsAsked) {
   };
   EXPECT_NE(key(work), key(renamed));
   auto other = work_for(upstream, Endpoint::chat_completions, kBody);
-  other.query = "x=1";
+  auto request = *other.request;
+  request.query = "x=1";
+  other.request = std::make_shared<const Request>(std::move(request));
   EXPECT_NE(key(renamed), key(other));
 }
 

@@ -30,6 +30,7 @@ struct Seen {
   std::atomic<int> started{0};
   std::atomic<int> ended{0};
   std::atomic<int> cancelled{0};
+  std::atomic<RequestPtr> kept;  // the last request for "/keep"
 };
 
 struct CountEnd {
@@ -57,7 +58,7 @@ inline Task<void> reply_with(ResponseWriter& writer, const std::string& text) {
 }
 
 // "/sleep-<ms>", "/stream-<n>", "/large-<bytes>", "/fields", "/inject", "/silent", "/throw",
-// "/half", "/abort", "/endless"; any other path is echoed.
+// "/half", "/abort", "/endless", "/joined"; any other path is echoed.
 inline Task<void> serve(Seen& seen, const Request& request, ResponseWriter& writer) {
   const CountEnd end(seen);
   const std::string& path = request.path;
@@ -84,7 +85,7 @@ inline Task<void> serve(Seen& seen, const Request& request, ResponseWriter& writ
   if (path.starts_with("/stream-") || path == "/half" || path == "/abort" || path == "/endless") {
     Response head;
     head.content_type = "text/event-stream";
-    Result<void> sent = co_await writer.begin(head);
+    Result<void> sent = co_await writer.begin(head, "");
     const bool endless = path == "/endless";
     const int pieces = path.starts_with("/stream-") ? number : 1;
     for (int i = 0; sent && (i < pieces || endless); ++i) {
@@ -99,8 +100,15 @@ inline Task<void> serve(Seen& seen, const Request& request, ResponseWriter& writ
       writer.abort();
       co_return;
     }
-    const Result<void> finished = co_await writer.finish();
+    const Result<void> finished = co_await writer.finish("");
     (void)finished;
+    co_return;
+  }
+  if (path == "/joined") {  // the first piece with the head, the last one with the end
+    const Response head;
+    Result<void> sent = co_await writer.begin(head, "first ");
+    if (sent) sent = co_await writer.write("second ");
+    if (sent) sent = co_await writer.finish("last");
     co_return;
   }
   const std::string text = request.method + " " + path + " " + request.body;
@@ -115,8 +123,9 @@ class ServerTest : public testing::Test {
   void start(ServerOptions options = {}, std::size_t cores = 1) {
     Seen* seen = &seen_;
     server_ = std::make_unique<TestServer>(
-        [seen](const Request& request, ResponseWriter& writer) {
-          return serve(*seen, request, writer);
+        [seen](const RequestPtr& request, ResponseWriter& writer) {
+          if (request->path == "/keep") seen->kept = request;
+          return serve(*seen, *request, writer);
         },
         options, cores);
   }

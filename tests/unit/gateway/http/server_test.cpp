@@ -99,6 +99,36 @@ TEST_F(ServerTest, StreamsOneChunkPerWrite) {
   EXPECT_EQ(client.read_reply().status, 200);
 }
 
+TEST_F(ServerTest, TheHeadAndTheEndOfAStreamMayCarryAPiece) {
+  start();
+  RawClient client(port());
+  ASSERT_TRUE(client.send(get("/joined")));
+  const RawReply reply = client.read_reply();
+  EXPECT_EQ(reply.body, "first second last");
+  EXPECT_EQ(reply.chunks, 3u);
+  EXPECT_TRUE(reply.complete);
+  ASSERT_TRUE(client.send("HEAD /joined HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_EQ(client.read_reply(true).headers.at("transfer-encoding"), "chunked");
+  ASSERT_TRUE(client.send(get("/still-in-step")));
+  EXPECT_EQ(client.read_reply().body, "GET /still-in-step ");
+  const RawReply old = test::raw_exchange(port(), "GET /joined HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(old.body, "first second last");
+  EXPECT_TRUE(old.complete);
+}
+
+TEST_F(ServerTest, ARequestThatSomebodyKeepsStaysAsItIs) {
+  start();
+  RawClient client(port());
+  ASSERT_TRUE(client.send("POST /keep HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"));
+  EXPECT_EQ(client.read_reply().body, "POST /keep body");
+  ASSERT_TRUE(client.send(get("/next", "x-other: 1\r\n")));
+  EXPECT_EQ(client.read_reply().body, "GET /next ");
+  const RequestPtr kept = seen_.kept;
+  EXPECT_EQ(kept->path, "/keep");
+  EXPECT_EQ(kept->body, "body");
+  EXPECT_EQ(kept->headers.find("x-other"), nullptr);
+}
+
 TEST_F(ServerTest, FailingHandlers) {
   start();
   RawClient client(port());

@@ -20,7 +20,8 @@ using test::TestServer;
 const std::string kPost = "POST / HTTP/1.1\r\nHost: a\r\n";
 
 // Answers with what it understood: method, path, query, fields and body.
-Task<void> describe(const Request& request, ResponseWriter& writer) {
+Task<void> describe(const RequestPtr& given, ResponseWriter& writer) {
+  const Request& request = *given;
   nlohmann::json seen = {{"method", request.method}, {"path", request.path},
                          {"query", request.query},   {"body", request.body},
                          {"peer", request.peer},     {"headers", nlohmann::json::object()}};
