@@ -101,7 +101,8 @@ TEST(Flight, IsAbandonedWhenTheLastReaderLeaves) {
   EXPECT_EQ(abandoned, 0);
   second.reset();
   EXPECT_EQ(abandoned, 1);
-  EXPECT_EQ(flight->join(std::make_shared<Counter>()), nullptr);  // too late: the work is being cancelled
+  EXPECT_EQ(flight->join(std::make_shared<Counter>()),
+            nullptr);  // too late: the work is being cancelled
   EXPECT_EQ(abandoned, 1);
 }
 
