@@ -70,7 +70,7 @@ void Connection::start() {
   if (!ec) {
     const std::string address = remote.address().to_string();
     request_->peer = (remote.address().is_v6() ? "[" + address + "]" : address) + ":" +
-                    std::to_string(remote.port());
+                     std::to_string(remote.port());
   }
   auto self = shared_from_this();
   auto done = [self](std::exception_ptr failure) {
@@ -344,7 +344,8 @@ Task<void> Connection::handle() {
   } catch (const std::exception& error) {
     // After a cancellation this is the coroutine unwinding, as it should.
     if (!error_) {
-      log_error("handler of " + request_->method + " " + request_->path + " failed: " + error.what());
+      log_error("handler of " + request_->method + " " + request_->path +
+                " failed: " + error.what());
     }
   }
   if (error_) co_return;

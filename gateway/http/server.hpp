@@ -54,8 +54,8 @@ class ResponseWriter {
 // co_await throws boost::system::system_error(operation_aborted). Let that exception pass; clean up
 // in destructors. A handler that throws or returns without a response gives the client a 500; one
 // that returns in the middle of a streamed response cuts the connection. The server answers OPTIONS
-// itself. `request` lives until the handler is done, and what it points to as long as somebody keeps
-// it.
+// itself. `request` lives until the handler is done, and what it points to as long as somebody
+// keeps it.
 using Handler = std::function<Task<void>(const RequestPtr& request, ResponseWriter& writer)>;
 
 struct ServerOptions {
