@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,6 +38,8 @@ struct AnswerFailure {
   int status = 502;
   Headers headers;
   std::string body;  // in the shape of the client's API
+  // What a stream that has begun says, where that is not made from the body. Last in this answer.
+  std::optional<SseEvent> event = {};
 };
 
 using AnswerEvent = std::variant<AnswerHead, AnswerChunk, AnswerComplete, AnswerFailure>;

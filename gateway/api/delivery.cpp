@@ -183,7 +183,8 @@ Task<void> Delivery::finish(const AnswerComplete& complete) {
 
 Task<void> Delivery::fail(const AnswerFailure& failure) {
   if (writer_.started() || !pending_.empty()) {  // the status line is gone, or will be at once
-    const auto event = error_event(plan_.request.endpoint, failure.body, events_);
+    const auto event =
+        failure.event.value_or(error_event(plan_.request.endpoint, failure.body, events_));
     append_sse(pending_, event.data, event.event);
     co_await end_stream(failure.status);
     co_return;

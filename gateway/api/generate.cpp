@@ -1,5 +1,6 @@
 #include "gateway/api/generate.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -129,7 +130,7 @@ ApiError cache_miss(const Gateway& gateway, const Plan& plan, const std::string&
 Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exchange& exchange,
                    const SleeperPtr& sleeper, Source& source) {
   std::string forward = plan.store ? "request" : "bypass";
-  bool store_failed = false, at_once = true;
+  bool store_failed = false, unwanted = false, at_once = true;
   const Freshness freshness{plan.settings->config.cache.ttl,
                             plan.request.directives.cache.max_age_s};
   if (plan.look_up) {
@@ -140,6 +141,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
     }
     forward = std::move(found.forward);
     store_failed = found.failed;
+    unwanted = found.unwanted;
     at_once = found.at_once;
   }
   if (plan.request.directives.cache.only_if_cached || gateway.recording == Recording::replay) {
@@ -164,7 +166,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
     co_return;
   }
   auto job = make_job(gateway, plan, exchange, joined.flight, plan.look_up);
-  job->replaces = !plan.look_up || forward == "stale";
+  job->replaces = !plan.look_up || unwanted;
   // Between the look-up and the join another flight may have ended: its answer is in the store.
   // Only for stores that answer at once: a leader that waits here could leave, and fail those who
   // joined.
@@ -185,6 +187,35 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
   const auto executor = co_await net::this_coro::executor;
   auto& core = static_cast<net::io_context&>(executor.context());
   start(plan, request, exchange, core, std::move(job));
+}
+
+// What a key's budgets could not be kept for.
+std::optional<ApiError> uncounted(const Plan& plan) {
+  if (!plan.tenant || plan.engine) return {};
+  const auto& policy = plan.tenant->key.policy;
+  const bool limited =
+      policy.tokens_per_minute > 0 || policy.monthly_tokens > 0 || policy.monthly_cost > 0;
+  if (limited && plan.request.find("background") == "true") {
+    return bad_request(
+        "'background' cannot be used with this gateway key: what it generates "
+        "later would not count towards the key's limits",
+        "background", "unsupported_parameter");
+  }
+  const auto& settings = *plan.settings;
+  const auto& model = plan.request.model;
+  const auto priced = [&](const UpstreamPtr& upstream) {
+    return settings.has_price(upstream->model_name(model));
+  };
+  if (policy.monthly_cost == 0 || settings.has_price(model) ||
+      std::all_of(plan.upstreams.begin(), plan.upstreams.end(), priced)) {
+    return {};
+  }
+  auto error = api_error(403, "invalid_request_error", "no_price",
+                         "This gateway key has a budget in money, and the gateway's 'prices' have "
+                         "none for the model '" +
+                             model + "'");
+  error.param = "model";
+  return error;
 }
 
 }  // namespace
@@ -217,6 +248,10 @@ Task<void> generate(Gateway& gateway, Endpoint endpoint, const RequestPtr& reque
   auto plan = make_plan(gateway, exchange.tenant, std::move(*read), *request);
   if (!plan) {
     co_await send_error(plan.error(), api, writer, exchange);
+    co_return;
+  }
+  if (const auto refused = uncounted(*plan)) {
+    co_await send_error(*refused, api, writer, exchange);
     co_return;
   }
   const auto executor = co_await net::this_coro::executor;

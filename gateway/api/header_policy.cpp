@@ -32,11 +32,13 @@ constexpr std::array<std::string_view, 20> kNotForwarded = {"host",
                                                             "range",
                                                             "origin"};
 
-constexpr std::array<std::string_view, 3> kCredentials = {"authorization", "x-api-key", "api-key"};
+constexpr std::array<std::string_view, 4> kCredentials = {"authorization", "x-api-key", "api-key",
+                                                          "x-goog-api-key"};
 
 // Forwarded, but known to decide nothing: who the program is, tracing, retries, the browser's own,
-// and what load balancers on the way add to every request.
-constexpr std::array<std::string_view, 38> kHarmless = {"user-agent",
+// and what load balancers on the way add to every request. Vendors' families are listed name by
+// name: "cf-access-client-secret" is a key, too.
+constexpr std::array<std::string_view, 53> kHarmless = {"user-agent",
                                                         "accept",
                                                         "accept-language",
                                                         "sec-*",
@@ -52,7 +54,12 @@ constexpr std::array<std::string_view, 38> kHarmless = {"user-agent",
                                                         "referer",
                                                         "http-referer",
                                                         "x-title",
-                                                        "x-forwarded-*",
+                                                        "x-forwarded-for",
+                                                        "x-forwarded-host",
+                                                        "x-forwarded-proto",
+                                                        "x-forwarded-port",
+                                                        "x-forwarded-server",
+                                                        "x-forwarded-prefix",
                                                         "forwarded",
                                                         "via",
                                                         "dnt",
@@ -60,7 +67,14 @@ constexpr std::array<std::string_view, 38> kHarmless = {"user-agent",
                                                         "pragma",
                                                         "idempotency-key",
                                                         "x-real-ip",
-                                                        "cf-*",
+                                                        "cf-ray",
+                                                        "cf-connecting-ip",
+                                                        "cf-connecting-ipv6",
+                                                        "cf-ipcountry",
+                                                        "cf-visitor",
+                                                        "cf-warp-tag-id",
+                                                        "cf-ew-via",
+                                                        "cdn-loop",
                                                         "true-client-ip",
                                                         "x-client-ip",
                                                         "x-amzn-trace-id",
@@ -71,36 +85,20 @@ constexpr std::array<std::string_view, 38> kHarmless = {"user-agent",
                                                         "x-b3-*",
                                                         "uber-trace-id",
                                                         "x-trace-id",
-                                                        "x-envoy-*",
-                                                        "x-arr-*",
+                                                        "x-envoy-attempt-count",
+                                                        "x-envoy-external-address",
+                                                        "x-envoy-expected-rq-timeout-ms",
+                                                        "x-arr-log-id",
+                                                        "x-arr-ssl",
                                                         "x-azure-ref"};
 
-constexpr std::array<std::string_view, 26> kNotReturned = {"connection",
-                                                           "keep-alive",
-                                                           "proxy-*",
-                                                           "te",
-                                                           "trailer",
-                                                           "transfer-encoding",
-                                                           "upgrade",
-                                                           "content-length",
-                                                           "date",
-                                                           "server",
-                                                           "content-type",
-                                                           "content-encoding",
-                                                           "set-cookie",
-                                                           "age",
-                                                           "cache-control",
-                                                           "cache-status",
-                                                           "vary",
-                                                           "alt-svc",
-                                                           "access-control-*",
-                                                           "location",
-                                                           "refresh",
-                                                           "strict-transport-security",
-                                                           "clear-site-data",
-                                                           "content-security-policy*",
-                                                           "nel",
-                                                           "report-to"};
+constexpr std::array<std::string_view, 28> kNotReturned = {
+    "connection", "keep-alive", "proxy-*", "te", "trailer", "transfer-encoding", "upgrade",
+    "content-length", "date", "server", "content-type", "content-encoding", "set-cookie", "age",
+    "cache-control", "cache-status", "vary", "alt-svc", "access-control-*", "location", "refresh",
+    "strict-transport-security", "clear-site-data", "content-security-policy*", "nel", "report-to",
+    // Orders to a server in between.
+    "x-accel-*", "x-sendfile"};
 
 bool matches(std::string_view pattern, std::string_view name) {
   if (!pattern.ends_with('*')) return equal_ignoring_case(pattern, name);
@@ -182,6 +180,11 @@ Headers forwarded_headers(const UpstreamConfig& upstream, const std::string* api
     }
   } else if (api_key) {
     headers.set("Authorization", "Bearer " + *api_key);
+  } else if (const auto* given = headers.find("x-api-key");
+             given != nullptr && !headers.find("authorization")) {
+    // A client that speaks Anthropic's API; OpenAI's takes keys in one place only.
+    headers.set("Authorization", "Bearer " + *given);
+    headers.remove("x-api-key");
   }
   for (const auto& extra : upstream.headers) headers.set(extra.name, extra.value);
   return headers;

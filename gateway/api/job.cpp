@@ -93,17 +93,17 @@ void AnswerJob::finish_record() {
   record.total_ms = milliseconds_since(started, now);
   record.first_token_ms =
       milliseconds_since(started, first_token == steady_clock::time_point{} ? now : first_token);
-  // Answers name dated models ("gpt-4o-2024-08-06"); a price may be for the name that was asked
-  // for.
-  const bool by_answer = !record.model.empty() && settings->has_price(record.model);
-  const auto& priced = by_answer ? record.model : record.requested_model;
-  const TokenCounts counts{record.prompt_tokens, record.completion_tokens, record.cached_tokens};
-  if (!settings->config.prices.empty()) {
-    record.cost_microdollars = settings->prices.cost(priced, counts);
+  // A price may be for the name that the answer has (a dated one: "gpt-4o-2024-08-06"), for the one
+  // that the upstream was asked for, or for the client's.
+  const std::string* priced = nullptr;
+  for (const auto* name : {&record.model, &called_model, &record.requested_model}) {
+    if (!priced && !name->empty() && settings->has_price(*name)) priced = name;
   }
+  const TokenCounts counts{record.prompt_tokens, record.completion_tokens, record.cached_tokens};
+  if (priced) record.cost_microdollars = settings->prices.cost(*priced, counts);
   if (tenant) {
     record.tenant = tenant->key.id;
-    gateway.tenants->charge(*tenant, priced, counts);
+    gateway.tenants->charge(*tenant, priced ? *priced : record.requested_model, counts);
   }
   gateway.generation_ended(*this);
 }

@@ -43,9 +43,10 @@ struct AnswerJob {
   // Makes the key again, where the generation may have changed it (log.fingerprint_epoch).
   std::function<CacheKey()> key_again;
   bool asked_logprobs = false;
-  std::string no_logprobs;  // why there are none, where that is known
-  CacheKey key;             // hex empty: none was made
-  GenerationRecord record;  // filled in as the answer comes
+  std::string no_logprobs;   // why there are none, where that is known
+  CacheKey key;              // hex empty: none was made
+  std::string called_model;  // what the maker calls the requested model
+  GenerationRecord record;   // filled in as the answer comes
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point first_token{};
   std::chrono::steady_clock::duration waited{0};  // by the maker, for somebody else

@@ -208,7 +208,7 @@ std::uint64_t random_seed() {
 }
 
 // Of several prompts, `tokens` of the key are those of all; their counts here tell them apart.
-std::string key_parameters(const LocalRequest& local) {
+std::string key_parameters(const LocalRequest& local, const engine::ModelInfo& model) {
   const auto& first = local.choices.front();
   const auto& s = first.sampling;
   nlohmann::json bias = nlohmann::json::array();  // sorted members, unlike Json
@@ -229,7 +229,10 @@ std::string key_parameters(const LocalRequest& local) {
                                {"stop", first.stop},
                                {"n", local.n},
                                {"logprobs", local.logprobs},
-                               {"top_logprobs", local.top_logprobs}};
+                               {"top_logprobs", local.top_logprobs},
+                               {"model", model.name}};  // the answer says it
+  // Then the answer ends where the context does, which is configured.
+  if (!first.max_tokens) parameters["context"] = model.context;
   // Only where they are used, so that the answers stored before they were known stay.
   if (!local.echoes.empty()) parameters["echo"] = true;
   if (local.choices.size() > local.n) {
@@ -304,7 +307,7 @@ ApiResult<LocalRequest> build_local_request(Endpoint endpoint, const Json& body,
   }
 
   PromptKeyInput key;
-  const auto parameters = key_parameters(local);
+  const auto parameters = key_parameters(local, engine.info());
   key.tenant = context.tenant;
   key.endpoint = context.client_endpoint;
   key.fingerprint = engine.info().fingerprint;

@@ -41,24 +41,26 @@ std::shared_ptr<Pending> ask(Store& store, const CacheKey& key, const Executor& 
   return pending;
 }
 
-Lookup judge(const Freshness& freshness, bool replaying, const Store::Found& found) {
+Lookup judge(const Freshness& freshness, bool ages, const Store::Found& found) {
   Lookup result;
   if (!found) {
     log_warning("cache: " + found.error().message);
     result.forward = "miss; detail=store-error";
     result.failed = true;
+    result.unwanted = found.error().code == ErrorCode::corrupt;
     return result;
   }
   if (!*found) return result;
   const auto age_ms = now_ms() - (*found)->created_ms;
   const auto ttl = freshness.ttl.count();
   const auto& max_age = freshness.max_age_s;
-  if (replaying) {  // a recording does not age
+  if (!ages) {
     result.entry = *found;
     return result;
   }
   if ((ttl > 0 && age_ms > ttl) || (max_age && age_ms / 1000 > *max_age)) {
     result.forward = "stale";
+    result.unwanted = true;
     return result;
   }
   result.entry = *found;
@@ -78,8 +80,8 @@ Task<Lookup> look_up(Gateway& gateway, const CacheKey& key, Freshness freshness)
       co_await waiter.sleep();
     }
   }
-  const bool replaying = gateway.recording == Recording::replay;
-  Lookup lookup = judge(freshness, replaying, *pending->found);
+  const bool ages = gateway.recording == Recording::off;  // a recording does not
+  Lookup lookup = judge(freshness, ages, *pending->found);
   lookup.at_once = at_once;
   co_return lookup;
 }

@@ -18,7 +18,8 @@ struct Lookup {
   EntryPtr entry;                // null: none, or one that is too old for this request
   std::string forward = "miss";  // RFC 9211's fwd parameter, and detail
   bool failed = false;           // the store could not say; counted as a miss, and marked
-  bool at_once = true;           // the store answered without a suspension
+  bool unwanted = false;  // what the store has is too old or damaged: a new answer replaces it
+  bool at_once = true;    // the store answered without a suspension
 };
 
 // What an entry must not be older than.

@@ -58,7 +58,8 @@ std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Re
   if (!tree) return bad_request("The request body " + tree.error().message);
   const bool seeded = tagged || plan.request.directives.sample.has_value();
   LocalContext context{*plan.engine};
-  context.tenant = plan.tenant ? std::string_view(plan.tenant->key.cache_namespace) : "";
+  const bool separate = plan.tenant && gateway.recording == Recording::off;
+  context.tenant = separate ? std::string_view(plan.tenant->key.cache_namespace) : "";
   // A Responses answer echoes the request, which has to be in the key then.
   std::string shape(endpoint_name(endpoint));
   if (endpoint == Endpoint::responses) shape += "#" + sha256_hex(plan.request.canonical);
@@ -132,27 +133,63 @@ std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const R
   return {};
 }
 
+// A query without the members that are credentials by their name, which must not be in a file that
+// somebody commits, and these.
+struct Query {
+  std::string plain, secret;
+};
+Query split_query(std::string_view query) {
+  constexpr std::string_view kSecrets[] = {
+      "key",   "api_key",      "api-key", "apikey", "subscription-key",
+      "token", "access_token", "code",    "sig",    "signature",
+  };
+  Query split;
+  while (!query.empty()) {
+    const auto member = query.substr(0, query.find('&'));
+    const auto name = member.substr(0, member.find('='));
+    const bool secret =
+        std::any_of(std::begin(kSecrets), std::end(kSecrets),
+                    [&](std::string_view one) { return equal_ignoring_case(one, name); });
+    auto& part = secret ? split.secret : split.plain;
+    if (!part.empty()) part += '&';
+    part += member;
+    query.remove_prefix(std::min(member.size() + 1, query.size()));
+  }
+  return split;
+}
+
+// Whose account at the provider pays.
+Headers without_account(Headers headers) {
+  headers.remove("openai-organization");
+  headers.remove("openai-project");
+  return headers;
+}
+
 }  // namespace
 
 KeyScope key_scope(const Gateway& gateway, const Upstream& upstream, Endpoint endpoint,
                    std::string_view model, const Tenant* tenant, const Headers& headers,
                    const std::string& query) {
   KeyScope scope;
-  // A recording is for everybody who has the files, whichever key it was made with.
-  const bool credentials = tenant == nullptr && gateway.recording == Recording::off;
-  // Whatever a client's headers say on whose behalf, or how, the upstream answers: their holder's
-  // answers are nobody else's.
-  const auto deciding = deciding_headers(upstream.config, headers, credentials);
-  if (tenant) scope.tenant = "namespace " + tenant->key.cache_namespace;
+  // A recording is for everybody who has the files, whoever asked for it: no keys, no accounts, no
+  // namespaces, no state of this gateway.
+  const bool recording = gateway.recording != Recording::off;
+  const auto split = split_query(query);
+  // Whatever a client says on whose behalf, or how, the upstream answers: their holder's answers
+  // are nobody else's.
+  auto deciding = recording ? deciding_headers(upstream.config, without_account(headers), false)
+                            : deciding_headers(upstream.config, headers, tenant == nullptr);
+  if (!recording && !split.secret.empty()) deciding += "?" + split.secret;
+  if (tenant && !recording) scope.tenant = "namespace " + tenant->key.cache_namespace;
   if (!deciding.empty()) {
-    if (tenant) scope.tenant += '\n';
+    if (!scope.tenant.empty()) scope.tenant += '\n';
     scope.tenant += sha256_hex("fixpoint-tenant-v1\n" + deciding);
   }
   scope.endpoint = endpoint_name(endpoint);
   const auto maker = endpoint_at(upstream.config.kind, endpoint);
   if (maker && *maker != endpoint) scope.endpoint += ">" + std::string(endpoint_name(*maker));
-  if (!query.empty()) scope.endpoint += "?" + query;
-  if (gateway.settings()->config.log.fingerprint_epoch) {
+  if (!split.plain.empty()) scope.endpoint += "?" + split.plain;
+  if (!recording && gateway.settings()->config.log.fingerprint_epoch) {
     const auto epoch = gateway.fingerprints->epoch(upstream.config.name, model);
     if (!epoch.empty()) scope.endpoint += "#" + epoch;
   }

@@ -83,6 +83,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   // A call that was cancelled says nothing about the upstream.
   void judge(const Error& error);
+  void estimate_usage(AnswerSummary& summary, std::uint64_t events) const;
 
   void set_failed(const Error& error);
   void set_failed(const ApiError& error, bool may_retry,
@@ -101,7 +102,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
   net::cancellation_signal cancel_;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::duration waited_{0};  // for the upstream
-  std::size_t at_ = 0;         // in work_.upstreams
+  // Of the whole call's time: in the queue, between attempts, for readers.
+  Clock::duration others_time_{0};
+  std::size_t at_ = 0;  // in work_.upstreams
   Failed failed_;
   bool again_at_once_ = false;
   bool logprobs_refused_ = false;

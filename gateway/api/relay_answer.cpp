@@ -5,7 +5,9 @@
 
 #include "gateway/api/header_policy.hpp"
 #include "gateway/api/relay.hpp"
+#include "gateway/dialects/hidden_logprobs.hpp"
 #include "gateway/json_guard.hpp"
+#include "gateway/log.hpp"
 #include "gateway/upstream/retry.hpp"
 
 namespace fixpoint {
@@ -25,23 +27,6 @@ constexpr int kReadsAfterEnd = 4;
 constexpr milliseconds kTimeAfterEnd{500};
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// Log-probabilities that the client did not ask for: null in a choice, an empty array in Responses'
-// texts and events, as they are where nobody asks.
-void take_out_logprobs(Json& value) {
-  if (value.is_array()) {
-    for (auto& item : value) take_out_logprobs(item);
-  }
-  if (!value.is_object()) return;
-  const bool is_choice = value.contains("finish_reason");
-  for (auto& [name, member] : value.items()) {
-    if (name == "logprobs") {
-      member = is_choice ? Json() : Json::array();
-    } else if (member.is_structured()) {
-      take_out_logprobs(member);
-    }
-  }
 }
 
 }  // namespace
@@ -65,7 +50,8 @@ Task<void> Relay::relay_plain(int status) {
     const Error error{ErrorCode::protocol, "answered HTTP 200 with an error"};
     judge(error);
     set_failed(error);
-    failed_.failure.body = translate_error(api_of(work_.endpoint), 502, *body, job_->request_id);
+    failed_.failure.body =
+        translate_error(api_of(work_.endpoint), 502, without_secrets(*body), job_->request_id);
     co_return;
   }
   if (!problem.empty()) {
@@ -104,6 +90,7 @@ Task<void> Relay::relay_stream() {
       co_await progress_.sleep();
     }
     waited_ += Clock::now() - ahead_at;
+    others_time_ += Clock::now() - ahead_at;
   }
   if (!done_seen_) {
     stream_failed({ErrorCode::closed, "the stream ended without its end marker"});
@@ -170,6 +157,11 @@ void Relay::publish_head() {
 
 void Relay::complete(std::string text, Json answer, SseEvent end) {
   auto summary = summarize(call_.endpoint, answer);
+  const bool has_usage = summary.prompt_tokens + summary.completion_tokens > 0;
+  if (!has_usage && summary.text_bytes > 0) {
+    estimate_usage(summary, events_);
+    upstream().warn_of_missing_usage();
+  }
   const bool storable =
       summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
                                            job_->gateway.recording != Recording::off));
@@ -177,7 +169,7 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
   if (call_.strip_logprobs) take_out_logprobs(answer);
   if (text.empty() || call_.strip_logprobs) text = dump(answer);
   job_->waited = waited_;
-  if (work_.settings->config.log.fingerprint_epoch) {
+  if (work_.settings->config.log.fingerprint_epoch && job_->gateway.recording == Recording::off) {
     job_->key_again = [this] { return key_at(job_->gateway, work_, upstream()); };
   }
   const auto done = job_->complete(std::move(text), answer, std::move(end), storable);
@@ -202,9 +194,11 @@ void Relay::stream_failed(const Error& error) {
 void Relay::stream_error(const SseEvent& event) {
   if (permit_) permit_->failed();
   stream_over_ = true;
-  auto body = translate_error(api_of(work_.endpoint), 502, event.data, job_->request_id);
-  failed_ = Failed();
-  failed_.failure.body = std::move(body);  // and the status 502
+  const auto said = without_secrets(event.data);
+  failed_ = Failed();  // with the status 502
+  failed_.failure.body = translate_error(api_of(work_.endpoint), 502, said, job_->request_id);
+  // To a client of the same API it goes as it came: "response.failed" says more than an error.
+  if (!job_->translator) failed_.failure.event = SseEvent{event.event, said};
   failed_.reason = "the upstream sent an error in its stream";
   failed_.may_retry = true;
   failed_.wait = retry_wait(job_->record.attempts, nullptr, {}, retry_random());

@@ -94,7 +94,7 @@ ApiError not_ready() {
 // What keeps a request from its path; nothing: it may pass. Sets the exchange's tenant.
 std::optional<ApiError> refusal(const Gateway& gateway, const Target& target,
                                 const Request& request, Exchange& exchange) {
-  if (is_foreign_page(request.headers, gateway.loopback)) {
+  if (is_foreign_page(request.headers, gateway.loopback && !gateway.tenants->any())) {
     return api_error(403, "invalid_request_error", "foreign_origin",
                      "The request comes from a web page of another origin, or names another "
                      "host: this gateway serves programs on this machine");

@@ -18,6 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// What a token of English has; for usage that nobody told.
+constexpr std::uint64_t kBytesPerToken = 4;
 // With another upstream to try, one that wants to be left alone for longer than this is left.
 constexpr milliseconds kPatience{1'000};
 
@@ -107,6 +109,7 @@ Task<void> Relay::try_upstream() {
     upstream().metrics.count_retry();
     pause_.expires_after(*failed_.wait);
     waited_ += *failed_.wait;
+    others_time_ += *failed_.wait;
     error_code ignored;
     co_await pause_.async_wait(net::redirect_error(use_task, ignored));
   }
@@ -116,6 +119,7 @@ Task<void> Relay::attempt() {
   const auto queued_at = Clock::now();
   auto slot = co_await upstream().admission.acquire(deadline_);
   waited_ += Clock::now() - queued_at;
+  others_time_ += Clock::now() - queued_at;
   if (!slot) {
     auto error = api_error(429, "rate_limit_error", "upstream_overloaded", slot.error().message);
     error.headers = retry_after_header(milliseconds(1000));
@@ -159,6 +163,7 @@ Task<void> Relay::call_upstream() {
   done_seen_ = stream_over_ = false;
   ++job_->record.attempts;
   job_->record.provider = upstream().config.name;
+  job_->called_model = upstream().model_name(work_.model);
 
   const auto sent_at = Clock::now();
   auto sent = co_await upstream().client(core_).send(call_.request);
@@ -195,8 +200,10 @@ void Relay::refused(int status, const std::string& body) {
   } else if (permit_) {
     permit_->succeeded();
   }
-  failed_.failure = {status, visible_headers(headers),
-                     translate_error(api_of(work_.endpoint), status, body, job_->request_id)};
+  // An upstream that quotes the key which it was given must not tell it to the client.
+  failed_.failure = {
+      status, visible_headers(headers),
+      translate_error(api_of(work_.endpoint), status, without_secrets(body), job_->request_id)};
   failed_.reason = "HTTP " + std::to_string(status);
   failed_.may_retry = may_retry(status, headers);
   // The gateway's own key or name for the model is what these refuse.
@@ -213,12 +220,36 @@ void Relay::refused(int status, const std::string& body) {
     const auto rest = retry_after(headers, now).value_or(kMaxRetryWait);
     upstream().keys->rate_limited(call_.key->index, Clock::now() + rest);
     again_at_once_ = upstream().keys->resting() < upstream().keys->size();
-    if (again_at_once_) upstream().metrics.count_key_rotation();
+    if (again_at_once_) {
+      upstream().metrics.count_key_rotation();
+      return;
+    }
+    // Until the first key wakes, whichever that is.
+    const auto left =
+        std::chrono::ceil<milliseconds>(upstream().keys->next().resting_until - Clock::now());
+    failed_.wait =
+        left <= kMaxRetryWait ? std::optional(std::max(left, milliseconds(0))) : std::nullopt;
+    failed_.failure.headers.remove("retry-after-ms");
+    failed_.failure.headers.set("Retry-After", *retry_after_header(left).find("Retry-After"));
   }
 }
 
 void Relay::judge(const Error& error) {
-  if (permit_ && !abandoned_ && is_upstream_fault(error)) permit_->failed();
+  if (!permit_ || abandoned_ || !is_upstream_fault(error)) return;
+  // A call that had no time left because others took it says nothing about the upstream, either.
+  const bool out_of_time = error.code == ErrorCode::timeout && Clock::now() >= deadline_;
+  if (out_of_time && others_time_ > upstream().config.total_timeout / 2) return;
+  permit_->failed();
+}
+
+// At least the events that came and a token for four bytes of text; the prompt's bytes where its
+// tokens are not known.
+void Relay::estimate_usage(AnswerSummary& summary, std::uint64_t events) const {
+  summary.completion_tokens =
+      std::max({summary.completion_tokens, events, summary.text_bytes / kBytesPerToken});
+  if (summary.prompt_tokens == 0) {
+    summary.prompt_tokens = work_.request->body.size() / kBytesPerToken;
+  }
 }
 
 void Relay::set_failed(const Error& error) {
@@ -242,12 +273,11 @@ void Relay::end_failed() {
   over_ = true;
   job_->waited = waited_;
   // What was generated before a stream broke was generated (and billed) all the same. Its usage
-  // would have come last: without it, an event counts as a token and four bytes as one.
-  auto& record = job_->record;
+  // would have come last; what Anthropic's begins with is 1.
   if (head_published_ && assembler_ && events_ > 0) {
-    job_->record_summary(summarize(call_.endpoint, assembler_->assemble()));
-    if (record.completion_tokens == 0) record.completion_tokens = events_;
-    if (record.prompt_tokens == 0) record.prompt_tokens = work_.request->body.size() / 4;
+    auto summary = summarize(call_.endpoint, assembler_->assemble());
+    estimate_usage(summary, events_);
+    job_->record_summary(std::move(summary));
   }
   if (abandoned_) {  // not the upstream's fault
     failed_.failure.status = 499;

@@ -51,8 +51,13 @@ std::string place_of(const CacheConfig& config) {
   return config.redis_url.empty() ? config.path : "Redis, keys " + config.redis_prefix + "*";
 }
 
-// A running gateway is the file's only writer: then it does the work.
+// A running gateway is the file's only writer, and has entries in its memory: then it does the
+// work.
 Result<std::uint64_t> purge(const Config& config, const EntryFilter& filter) {
+  if (!config.cache.redis_url.empty()) {
+    auto removed = purge_through_gateway(config.data_dir, filter);
+    if (removed || removed.error().code != ErrorCode::unreachable) return removed;
+  }
   const auto store = open_cache(config.cache, Access::change);
   if (store) return (*store)->purge(filter);
   if (store.error().code == ErrorCode::not_found)

@@ -66,6 +66,7 @@ struct AnswerSummary {
   // All that the prompt has, cached or not: Anthropic counts cached ones apart, OpenAI with them.
   std::uint64_t prompt_tokens = 0, completion_tokens = 0;
   std::uint64_t cached_tokens = 0;  // of the prompt, read from the provider's own cache
+  std::uint64_t text_bytes = 0;     // of all that was generated, about
   std::vector<LoggedToken> tokens;  // from log-probabilities, where the answer has them
 };
 // Never fails: what an answer does not say stays empty.

@@ -80,6 +80,43 @@ void add_parallel(const Json& logprobs, std::uint32_t choice, std::vector<Logged
   }
 }
 
+// Bytes of all strings but those that are names of things. The depth is the parser's.
+std::uint64_t text_bytes(const Json& value) {
+  constexpr std::string_view kNames[] = {
+      "id",      "type",     "role",      "status",           "index", "finish_reason", "object",
+      "call_id", "logprobs", "signature", "encrypted_content"};
+  if (value.is_string()) return value.get_ref<const std::string&>().size();
+  std::uint64_t bytes = 0;
+  if (value.is_array()) {
+    for (const auto& item : value) bytes += text_bytes(item);
+  } else if (value.is_object()) {
+    for (const auto& [name, member] : value.items()) {
+      if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) {
+        bytes += text_bytes(member);
+      }
+    }
+  }
+  return bytes;
+}
+
+// Completions with `echo` begin with the prompt's tokens, which nobody generated. The first of them
+// has no log-probability, which tells such answers; the rest is what is beyond the count of
+// generated ones, as much of it in each choice.
+void drop_echoed(const Json& choices, AnswerSummary& out) {
+  const Json* logprobs = object_member(choices[0], "logprobs");
+  const Json* values = logprobs ? array_member(*logprobs, "token_logprobs") : nullptr;
+  const bool echoed = values && !values->empty() && (*values)[0].is_null();
+  if (!echoed || out.prompt_tokens == 0 || out.tokens.size() <= out.completion_tokens) return;
+  const std::size_t each = (out.tokens.size() - out.completion_tokens) / choices.size();
+  std::uint32_t choice = 0;
+  std::size_t seen = 0;
+  std::erase_if(out.tokens, [&](const LoggedToken& token) {
+    if (token.choice != choice) seen = 0;
+    choice = token.choice;
+    return seen++ < each;
+  });
+}
+
 void add_choices(const Json& answer, bool chat, AnswerSummary& out) {
   const Json* choices = array_member(answer, "choices");
   if (!choices || choices->empty()) return;
@@ -104,6 +141,7 @@ void add_choices(const Json& answer, bool chat, AnswerSummary& out) {
       add_entries(*content, index, 0, out.tokens);
     }
   }
+  if (!chat) drop_echoed(*choices, out);
   out.whole = natural;
   out.length = !natural && only_length;
 }
@@ -191,6 +229,9 @@ AnswerSummary summarize(Endpoint endpoint, const Json& answer) {
       out.whole = count && count->is_number();
       break;
     }
+  }
+  for (const char* name : {"choices", "content", "output"}) {
+    if (const Json* text = array_member(answer, name)) out.text_bytes += text_bytes(*text);
   }
   if (has_value(answer, "error")) out.whole = out.length = false;
   return out;

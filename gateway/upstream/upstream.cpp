@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "gateway/log.hpp"
+
 namespace fixpoint {
 namespace {
 
@@ -77,6 +79,12 @@ bool Upstream::refuses_logprobs(std::string_view model) const {
 void Upstream::remember_refused_logprobs(std::string_view model) {
   const std::lock_guard lock(mutex_);
   if (without_logprobs_.size() < kMaxRemembered) without_logprobs_.emplace(model);
+}
+
+void Upstream::warn_of_missing_usage() {
+  if (warned_of_usage_.exchange(true)) return;
+  log_warning("upstream '" + config.name +
+              "' answers without usage: tokens are estimated from the text");
 }
 
 }  // namespace fixpoint

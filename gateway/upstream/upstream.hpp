@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -45,12 +46,15 @@ class Upstream {
   // Models that refused log-probabilities which the gateway had asked for on its own account.
   bool refuses_logprobs(std::string_view model) const;
   void remember_refused_logprobs(std::string_view model);
+  // Once: its answers have no usage, so what they cost is an estimate.
+  void warn_of_missing_usage();
 
  private:
   static constexpr std::size_t kMaxRemembered = 1024;  // models
 
   Cores& cores_;
   std::vector<std::unique_ptr<UpstreamClient>> clients_;  // by core
+  std::atomic<bool> warned_of_usage_{false};
   mutable std::mutex mutex_;
   std::set<std::string, std::less<>> without_logprobs_;
 };

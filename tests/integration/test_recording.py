@@ -68,6 +68,16 @@ class Recordings(unittest.TestCase):
         self.assertEqual(len(self.files()), 1)
         self.assertEqual(chat(self.start("--replay").port, "mock", "again").json(), second.json())
 
+    def test_a_recording_does_not_age(self):
+        config = {"cache": {"ttl": "100ms"}, "upstreams": [{"name": "mock", "base_url": self.mock.url, "api_key": "x"}],
+                  "routes": [{"model": "*", "upstream": "mock"}]}
+        gateway = Gateway(config, arguments=["--record", str(self.folder)])
+        self.addCleanup(gateway.stop)
+        first = chat(gateway.port, "mock", "kept", temperature=0)
+        time.sleep(0.2)
+        self.assertEqual(chat(gateway.port, "mock", "kept", temperature=0).body, first.body)
+        self.assertEqual(self.mock.stats()["requests"], 1)
+
     def test_whose_key_it_was_does_not_matter(self):
         config = {"upstreams": [{"name": "mock", "base_url": self.mock.url}], "routes": [{"model": "*", "upstream": "mock"}]}
         for how, key in (("--record", "Bearer sk-of-a-person"), ("--replay", "Bearer sk-of-the-build")):

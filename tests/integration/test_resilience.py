@@ -7,6 +7,7 @@ import re
 import select
 import socket
 import tempfile
+import threading
 import time
 import unittest
 
@@ -100,6 +101,56 @@ class Retries(GatewayTest):
         answer = in_parallel(2, do)[0]
         self.assertEqual(answer.status, 200, answer.body)
         self.assertGreaterEqual(int(answer.headers["x-fixpoint-attempts"]), 2)
+
+
+class KeysThatRest(unittest.TestCase):
+    """Each for a time of its own."""
+
+    def ask(self, *waits):
+        class Limited(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                seconds = waits[int(self.headers["Authorization"][-1])]
+                self.send_response(429 if seconds else 200)
+                if seconds:
+                    self.send_header("Retry-After", str(seconds))
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_):
+                pass
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Limited) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            keys = [f"sk-key-{i}" for i in range(len(waits))]
+            gateway = Gateway({"upstreams": [{"name": "u", "base_url": f"http://127.0.0.1:{server.server_port}/v1",
+                                              "api_keys": keys, "retries": 0}],
+                               "routes": [{"model": "*", "upstream": "u"}]})
+            try:
+                return chat(gateway.port, "m")
+            finally:
+                gateway.stop()
+                server.shutdown()
+
+    def test_the_client_hears_when_the_first_one_wakes(self):
+        for waits in ((3, 90), (90, 3)):
+            answer = self.ask(*waits)
+            self.assertEqual(answer.status, 429)
+            self.assertIn(answer.headers["retry-after"], ("2", "3"), waits)
+
+
+class SlowReaders(GatewayTest):
+    @classmethod
+    def config(cls):
+        return {"upstreams": [{"name": "u", "base_url": cls.mock.url, "api_key": "x", "total_timeout": "1s",
+                               "breaker_failures": 1, "breaker_cooldown": "60s"}],
+                "routes": [{"model": "*", "upstream": "u"}]}
+
+    def test_they_are_not_the_upstreams_fault(self):
+        with leaving(self.gateway.port, "mock-stream-100000-0", stream=True):
+            wait_until(self, lambda: self.mock.stats()["requests"], "it streams")
+            time.sleep(2)  # it reads nothing meanwhile
+            self.assertEqual(chat(self.gateway.port, "mock").status, 200)
 
 
 class Breaker(GatewayTest):

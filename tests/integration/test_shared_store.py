@@ -107,6 +107,14 @@ class TwoGateways:
                 self.assertEqual(answer.headers["cache-status"], "fixpoint; fwd=miss; detail=store-error")
                 self.assertTrue(answer.text().startswith("mock answer"))
 
+    def test_a_damaged_entry_is_replaced(self):
+        key = self.ask(0, "damaged").headers["x-fixpoint-key"]
+        self.wait_stored(0, "damaged")
+        self.redis.command(f"SETRANGE fixpoint:e:{{{key}}} 300 XXXX")
+        self.assertIn("store-error", self.ask(1, "damaged").headers["cache-status"])
+        self.wait_stored(1, "damaged")
+        self.assertIn("hit", self.ask(1, "damaged").headers["cache-status"])
+
     def test_a_hit_across_gateways(self):
         first = self.ask(0, "shared")
         self.wait_stored(1, "shared")
@@ -210,6 +218,13 @@ class Password(unittest.TestCase):
 class MemoryInFront(TwoGateways, unittest.TestCase):
     """What a gateway has in memory it gives whatever happens to the server."""
     MEMORY = 16 << 20
+
+    def test_what_was_purged_is_gone_from_memory(self):
+        for arguments in (lambda key: ("--key", key), lambda _: ("--all",)):
+            key = self.ask(0, "purged").headers["x-fixpoint-key"]
+            self.wait_stored(0, "purged")
+            self.gateways[0].cli("cache", "purge", *arguments(key))
+            self.assertFalse(self.stored(0, "purged"), arguments(key))
 
     def test_hits_need_no_server(self):
         self.ask(0, "in memory")  # the server decides whose answer the key has; a look-up brings it here

@@ -35,14 +35,17 @@ class WithKeys(GatewayTest):
     @classmethod
     def config(cls):
         return {"admin": {"token": "the-admin-token"},
-                "prices": [{"model": "mock*", "input": 1000, "output": 2000}],
+                "prices": [{"model": name, "input": 1000, "output": 2000} for name in ("mock", "mock-alias")],
                 "models": [{"name": "tiny", "path": tiny_model(cls.folder), "threads": 1}],
                 "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "sk-upstream"},
                               {"name": "claude", "kind": "anthropic", "base_url": cls.mock.url.removesuffix("/v1"),
                                "api_key": "sk-claude"},
-                              {"name": "open", "base_url": cls.mock.url}],
+                              {"name": "open", "base_url": cls.mock.url},
+                              {"name": "silent", "base_url": cls.mock.url, "api_key": "x", "ask_for_usage": False},
+                              {"name": "alias", "base_url": cls.mock.url, "api_key": "x", "model_names": {"alias": "mock-alias"}}],
                 "routes": [{"model": "tiny", "local": "tiny"}, {"model": "mock-claude*", "upstream": "claude"},
-                           {"model": "mock-open", "upstream": "open"}, {"model": "mock-exact", "upstream": "mock"},
+                           {"model": "mock-open", "upstream": "open"}, {"model": "mock-silent*", "upstream": "silent"},
+                           {"model": "alias", "upstream": "alias"}, {"model": "mock-exact", "upstream": "mock"},
                            {"model": "mock*", "upstream": "mock"}]}
 
     @classmethod
@@ -232,6 +235,35 @@ class Limits(WithKeys):
         self.assertAlmostEqual(float(first.headers["x-fixpoint-cost"]), cost, 6)
         self.assertAlmostEqual(self.usage(key)["cost_usd"], cost, 6)
         self.assert_error(self.ask(key), 429, "insufficient_quota")
+
+    def test_no_budget_in_money_without_a_price(self):
+        rich, other = self.create("--monthly-usd", "100"), self.create("--monthly-tokens", "100000")
+        self.assert_error(self.ask(rich, model="mock-free"), 403, "no_price", "model")
+        answer = self.ask(other, model="mock-free")
+        self.assertEqual(answer.status, 200)
+        self.assertNotIn("x-fixpoint-cost", answer.headers)
+        self.assertGreater(float(self.ask(rich, model="alias").headers["x-fixpoint-cost"]), 0)  # the upstream's name has one
+
+    def test_answers_without_usage_are_estimated(self):
+        key = self.create()
+        self.assertEqual(self.ask(key, "four letters each " * 10, "mock-silent-big-4000", stream=True).events()[-1], "[DONE]")
+        used = self.usage(key)
+        self.assertGreaterEqual(used["completion_tokens"], 1000)
+        self.assertGreaterEqual(used["prompt_tokens"], 45)
+        self.assertIn("upstream 'silent' answers without usage", self.gateway.log())
+
+    def test_a_stream_that_was_cut_is_charged_for_its_text(self):
+        key = self.create()
+        answer = message(self.gateway.port, bearer(key["secret"]), "mock-claude-big-8000-cut-9150", stream=True)
+        self.assertIn("error", answer.body.decode())
+        self.assertGreaterEqual(self.usage(key)["completion_tokens"], 500)
+
+    def test_what_is_generated_later_cannot_be_counted(self):
+        limited, free = self.create("--tpm", "100000"), self.create("--rpm", "100")
+        body = {"model": "mock", "input": "x", "background": True}
+        refused = call(self.gateway.port, "POST", "/v1/responses", body, bearer(limited["secret"]))
+        self.assert_error(refused, 400, "unsupported_parameter", "background")
+        self.assertEqual(call(self.gateway.port, "POST", "/v1/responses", body, bearer(free["secret"])).status, 200)
 
     def test_streams_are_charged_too(self):
         key = self.create("--monthly-tokens", "5")

@@ -29,6 +29,35 @@ TEST(HeaderPolicy, ForwardsEndToEndFieldsOnly) {
   EXPECT_EQ(sent.size(), 3u);
 }
 
+TEST(HeaderPolicy, AnAnthropicClientsKeyReachesAnOpenAiUpstream) {
+  const auto sent = forwarded_headers({}, nullptr, make({{"x-api-key", "own"}}), false);
+  EXPECT_EQ(*sent.find("authorization"), "Bearer own");
+  EXPECT_EQ(sent.find("x-api-key"), nullptr);
+  const auto both =
+      forwarded_headers({}, nullptr, make({{"x-api-key", "a"}, {"Authorization", "b"}}), false);
+  EXPECT_EQ(*both.find("authorization"), "b");
+}
+
+TEST(HeaderPolicy, AFamilyOfHarmlessNamesHidesNoKey) {
+  for (const char* name :
+       {"cf-aig-authorization", "CF-Access-Client-Secret", "X-Forwarded-Access-Token",
+        "X-ARR-ClientCert", "x-goog-api-key", "x-envoy-original-user"}) {
+    EXPECT_NE(deciding_headers({}, make({{name, "alice"}}), true),
+              deciding_headers({}, make({{name, "bob"}}), true))
+        << name;
+  }
+  EXPECT_EQ(deciding_headers({}, make({{"CF-Ray", "1"}, {"X-Forwarded-For", "192.0.2.1"}}), true),
+            "");
+}
+
+TEST(HeaderPolicy, OrdersToAServerInBetweenStayBehind) {
+  const auto seen = visible_headers(make({{"X-Accel-Redirect", "/etc/passwd"},
+                                          {"X-Accel-Buffering", "yes"},
+                                          {"X-Sendfile", "/etc/passwd"},
+                                          {"x-ratelimit-limit-requests", "1"}}));
+  EXPECT_EQ(seen.size(), 1u);
+}
+
 TEST(HeaderPolicy, TheGatewaysKeyReplacesTheClients) {
   UpstreamConfig upstream;
   upstream.api_key = "gateway";

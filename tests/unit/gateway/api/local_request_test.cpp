@@ -10,25 +10,28 @@ namespace {
 
 class LocalRequestTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
+  static void SetUpTestSuite() { engine_ = load("tiny", 2048); }
+  static std::unique_ptr<engine::Engine> load(const char* name, std::size_t context) {
     const test::TempDir folder;
     engine::EngineOptions options;
-    options.name = "tiny";
+    options.name = name;
     options.threads = 1;
+    options.context = context;
     options.kv_bytes = std::size_t{8} << 20;
     auto loaded = engine::Engine::load(
         test::write_tiny_gguf(folder.file("tiny.gguf"), {.context = 2048}), options);
-    ASSERT_TRUE(loaded) << loaded.error().message;
-    engine_ = std::move(*loaded);
+    EXPECT_TRUE(loaded) << loaded.error().message;
+    return loaded ? std::move(*loaded) : nullptr;
   }
   static void TearDownTestSuite() { engine_.reset(); }
 
   // A chat request with further members, given as JSON text that begins with a comma.
   static ApiResult<LocalRequest> build(const std::string& extra, bool tagged = false,
-                                       std::uint32_t sample = 0, const std::string& text = "Hi") {
+                                       std::uint32_t sample = 0, const std::string& text = "Hi",
+                                       const engine::Engine* engine = nullptr) {
     const auto body = Json::parse(R"({"model":"tiny","messages":[{"role":"user","content":")" +
                                   text + "\"}]" + extra + "}");
-    LocalContext context{*engine_};
+    LocalContext context{engine ? *engine : *engine_};
     context.tagged = tagged;
     context.sample = sample;
     return build_local_request(Endpoint::chat_completions, body, context);
@@ -59,6 +62,21 @@ TEST_F(LocalRequestTest, EveryParameterThatReachesTheSamplerOrTheShapeIsInTheKey
   keys.push_back(key("", true));  // the prompt's own
   std::sort(keys.begin(), keys.end());
   EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+}
+
+TEST_F(LocalRequestTest, TheContextIsInTheKeyWhereItMayEndTheAnswer) {
+  const auto shorter = load("tiny", 1024);
+  const auto key_of = [](const char* extra, const engine::Engine* engine) {
+    return build(extra, false, 0, "Hi", engine)->key.hex;
+  };
+  EXPECT_NE(key_of(R"(,"temperature":0)", nullptr), key_of(R"(,"temperature":0)", shorter.get()));
+  EXPECT_EQ(key_of(R"(,"temperature":0,"max_tokens":7)", nullptr),
+            key_of(R"(,"temperature":0,"max_tokens":7)", shorter.get()));
+}
+
+TEST_F(LocalRequestTest, TheNameThatTheAnswerHasIsInTheKey) {
+  const auto renamed = load("renamed", 2048);
+  EXPECT_NE(build("", true)->key.hex, build("", true, 0, "Hi", renamed.get())->key.hex);
 }
 
 TEST_F(LocalRequestTest, WhatCannotMatterIsNotInTheKey) {

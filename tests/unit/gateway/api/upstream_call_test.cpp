@@ -128,5 +128,46 @@ TEST_F(UpstreamCallTest, TheKeyIsOfWhatTheUpstreamIsAsked) {
   EXPECT_NE(key(renamed), key(other));
 }
 
+TEST_F(UpstreamCallTest, CredentialsInTheQueryDecideButAreNotToBeRead) {
+  const auto upstream = named("u");
+  const Gateway gateway(config_, cores_);
+  const auto key = [&](const char* query) {
+    const auto work = work_for(upstream, Endpoint::chat_completions, kBody);
+    auto request = *work.request;
+    request.query = query;
+    auto asked = work;
+    asked.request = std::make_shared<const Request>(std::move(request));
+    return key_at(gateway, asked, *asked.upstreams[0]);
+  };
+  const auto alice = key("x=1&api_key=ALICE");
+  EXPECT_NE(alice.hex, key("x=1&api_key=BOB").hex);
+  EXPECT_NE(alice.hex, key("x=2&api_key=ALICE").hex);
+  EXPECT_EQ(alice.material.find("ALICE"), std::string::npos);
+  EXPECT_NE(alice.material.find("?x=1"), std::string::npos);
+}
+
+TEST_F(UpstreamCallTest, ARecordingIsForEverybody) {
+  const auto upstream = named("u");
+  config_.log.fingerprint_epoch = true;
+  Gateway gateway(config_, cores_);
+  gateway.recording = Recording::record;
+  const auto key = [&](const char* name, const char* value, TenantPtr tenant) {
+    auto work = work_for(upstream, Endpoint::chat_completions, kBody);
+    auto request = *work.request;
+    request.headers.add(name, value);
+    work.request = std::make_shared<const Request>(std::move(request));
+    work.tenant = std::move(tenant);
+    return key_at(gateway, work, *work.upstreams[0]).hex;
+  };
+  const auto plain = key("accept", "*/*", nullptr);
+  for (const char* name : {"authorization", "x-goog-api-key", "OpenAI-Organization"}) {
+    EXPECT_EQ(key(name, "secret", nullptr), plain) << name;
+  }
+  auto tenant = std::make_shared<Tenant>();
+  tenant->key.cache_namespace = "n";
+  EXPECT_EQ(key("accept", "*/*", tenant), plain);
+  EXPECT_NE(key("anthropic-beta", "x", nullptr), plain);
+}
+
 }  // namespace
 }  // namespace fixpoint

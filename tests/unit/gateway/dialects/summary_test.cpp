@@ -43,6 +43,36 @@ TEST(AnswerSummaries, CompletionTokensStartWithoutALogprob) {
   EXPECT_FLOAT_EQ(s.tokens[0].margin.value_or(0), 2.0f);
 }
 
+TEST(AnswerSummaries, AnEchoedPromptWasNotGenerated) {
+  const auto s = summary(Endpoint::completions, R"({"choices":[
+    {"text":"abc","finish_reason":"stop","logprobs":{"tokens":["a","b","c"],"token_logprobs":[null,-1,-2]}},
+    {"text":"abd","finish_reason":"stop","logprobs":{"tokens":["a","b","d"],"token_logprobs":[null,-1,-3]}}],
+    "usage":{"prompt_tokens":2,"completion_tokens":2}})");
+  ASSERT_EQ(s.tokens.size(), 2u);
+  EXPECT_EQ(s.tokens[0].bytes, "c");
+  EXPECT_EQ(s.tokens[1].bytes, "d");
+  EXPECT_EQ(s.tokens[1].choice, 1u);
+}
+
+TEST(AnswerSummaries, TextIsWhatWasGenerated) {
+  EXPECT_EQ(
+      summary(
+          Endpoint::chat_completions,
+          R"({"id":"long id","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant",
+                    "content":"1234","tool_calls":[{"id":"call","type":"function","function":{"name":"f","arguments":"{}"}}]}}]})")
+          .text_bytes,
+      7u);
+  EXPECT_EQ(
+      summary(Endpoint::messages, R"({"content":[{"type":"text","text":"12345"}]})").text_bytes,
+      5u);
+  EXPECT_EQ(
+      summary(
+          Endpoint::responses,
+          R"({"output":[{"type":"message","id":"x","content":[{"type":"output_text","text":"123"}]}]})")
+          .text_bytes,
+      3u);
+}
+
 TEST(AnswerSummaries, WholeMeansEveryChoice) {
   const auto of = [](const std::string& a, const std::string& b) {
     return summary(Endpoint::chat_completions, (R"({"choices":[{"finish_reason":")" + a +
