@@ -12,7 +12,8 @@ constexpr std::uint64_t kPriceMax = 1'000'000;  // US dollars per million tokens
 
 constexpr std::array kPriceKeys{
     Key<PriceConfig>{{"model", KeyType::text,
-                      "Model as the upstream calls it; `*` stands for any text. The first price "
+                      "Model as the answer, the upstream or the client calls it; `*` stands for "
+                      "any text. The first price "
                       "that matches counts.",
                       1, kNameMax, true},
                      &PriceConfig::model},
@@ -74,7 +75,7 @@ constexpr std::array kUpstreamKeys{
     Key<UpstreamConfig>{
         {"api_key", KeyType::secret,
          "Sent as `Authorization: Bearer` (`anthropic`: `x-api-key`). Empty, and no "
-         "`api_keys`: the client's own key passes through.",
+         "`api_keys`: the client's own key passes through, until there are gateway keys.",
          0, kTextMax},
         &UpstreamConfig::api_key},
     Key<UpstreamConfig>{
@@ -150,8 +151,8 @@ constexpr std::array kUpstreamKeys{
         {"breaker_cooldown", KeyType::duration, "That while; then one call tries again.", 1, kHour},
         &UpstreamConfig::breaker_cooldown},
     Key<UpstreamConfig>{{"ask_for_usage", KeyType::boolean,
-                         "Adds `stream_options.include_usage` to streams that are stored, so that "
-                         "their usage is known."},
+                         "Adds `stream_options.include_usage` to streams, so that their usage is "
+                         "known: without it tokens are estimated from the text."},
                         &UpstreamConfig::ask_for_usage},
 };
 

@@ -122,7 +122,7 @@ void add_cache_verbs(CLI::App& app, Command& command) {
   auto* purge = add_verb(*cache, "purge",
                          "Remove entries: all given conditions must hold. A gateway that holds the "
                          "cache does the work",
-                         "fixpoint cache purge --model gpt-4o --older-than 30d");
+                         "fixpoint cache purge --model gpt-4o-2024-08-06 --older-than 30d");
   purge->add_option("--key", command.purge.key, "The entry of this key");
   add_entry_filter(purge, command.purge);
   purge->add_flag("--all", command.purge.all, "Everything");

@@ -7,7 +7,6 @@ import re
 import select
 import socket
 import tempfile
-import threading
 import time
 import unittest
 
@@ -103,40 +102,39 @@ class Retries(GatewayTest):
         self.assertGreaterEqual(int(answer.headers["x-fixpoint-attempts"]), 2)
 
 
-class KeysThatRest(unittest.TestCase):
-    """Each for a time of its own."""
+class OwnUpstream(unittest.TestCase):
+    """What an upstream of the test's own answers to keys."""
 
-    def ask(self, *waits):
-        class Limited(http.server.BaseHTTPRequestHandler):
+    def ask(self, keys, answer):
+        """`answer` gives status, headers and body for an Authorization."""
+        class Upstream(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
-                seconds = waits[int(self.headers["Authorization"][-1])]
-                self.send_response(429 if seconds else 200)
-                if seconds:
-                    self.send_header("Retry-After", str(seconds))
-                self.send_header("Content-Length", "2")
+                status, headers, body = answer(self.headers["Authorization"])
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(b"{}")
+                self.wfile.write(body.encode())
+        server = Server(Upstream)
+        self.addCleanup(server.stop)
+        gateway = Gateway({"upstreams": [{"name": "u", "base_url": f"http://127.0.0.1:{server.port}/v1", "api_keys": keys,
+                                          "retries": 0}], "routes": [{"model": "*", "upstream": "u"}]})
+        self.addCleanup(gateway.stop)
+        return chat(gateway.port, "m")
 
-            def log_message(self, *_):
-                pass
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Limited) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            keys = [f"sk-key-{i}" for i in range(len(waits))]
-            gateway = Gateway({"upstreams": [{"name": "u", "base_url": f"http://127.0.0.1:{server.server_port}/v1",
-                                              "api_keys": keys, "retries": 0}],
-                               "routes": [{"model": "*", "upstream": "u"}]})
-            try:
-                return chat(gateway.port, "m")
-            finally:
-                gateway.stop()
-                server.shutdown()
-
-    def test_the_client_hears_when_the_first_one_wakes(self):
+    def test_the_client_hears_when_the_first_key_wakes(self):
         for waits in ((3, 90), (90, 3)):
-            answer = self.ask(*waits)
+            answer = self.ask(["sk-key-0", "sk-key-1"],
+                              lambda key, waits=waits: (429, {"Retry-After": str(waits[int(key[-1])])}, "{}"))
             self.assertEqual(answer.status, 429)
             self.assertIn(answer.headers["retry-after"], ("2", "3"), waits)
+
+    def test_a_key_that_the_upstream_quotes_stays_here(self):
+        answer = self.ask(["sk-of-the-gateway"], lambda key: (401, {}, json.dumps({"error": {"message": f"bad key {key}"}})))
+        self.assertEqual(answer.status, 401)
+        self.assertEqual(answer.json()["error"]["message"], "bad key Bearer ***")
 
 
 class SlowReaders(GatewayTest):
