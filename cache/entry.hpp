@@ -12,14 +12,17 @@ namespace fixpoint {
 
 struct Entry {
   CacheKey key;
-  std::string tenant;                       // cache namespace; empty: no tenants configured
-  std::string endpoint;                     // "chat.completions", "responses", ...
-  std::string model;                        // as the answer names it
-  std::string provider;                     // upstream's name, or "local"
-  std::string generation;                   // token log id of the generation that made it
-  std::int64_t created_ms = 0;              // Unix milliseconds
-  std::uint32_t first_token_ms = 0;         // how long the generation took to its first token
-  std::uint32_t total_ms = 0;               // and to its end, for replays at recorded pace
+  std::string tenant;                // cache namespace; empty: no tenants configured
+  std::string endpoint;              // "chat.completions", "responses", ...
+  std::string model;                 // as the answer names it
+  std::string provider;              // upstream's name, or "local"
+  std::string generation;            // token log id of the generation that made it
+  std::int64_t created_ms = 0;       // Unix milliseconds
+  std::uint32_t first_token_ms = 0;  // how long the generation took to its first token
+  std::uint32_t total_ms = 0;        // and to its end
+  // When equal parts of its stream had come, the first event first: milliseconds since the request,
+  // in decimal, with a space between two. Empty: not known.
+  std::string pace;
   std::shared_ptr<const std::string> body;  // the complete non-streamed JSON answer, byte for byte
   // A store that several gateways share keeps what it has under this key already: two of them may
   // make an answer at the same time, and a key has one. Not stored.

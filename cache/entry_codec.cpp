@@ -13,7 +13,8 @@
 namespace fixpoint {
 namespace {
 
-constexpr std::string_view kMagic("FPE\x01", 4);
+constexpr std::string_view kMagic("FPE", 3);
+constexpr char kVersion1 = 1, kVersion2 = 2;
 constexpr std::size_t kDigestBytes = 32;
 
 std::string_view view(const Sha256Bytes& digest) {
@@ -84,6 +85,7 @@ std::string encode_entry(const Entry& entry, std::size_t compress_above) {
   bytes.reserve(256 + entry.key.material.size() + entry.tenant.size() + entry.endpoint.size() +
                 entry.model.size() + entry.provider.size() + entry.generation.size() + kept.size());
   bytes += kMagic;
+  bytes += entry.pace.empty() ? kVersion1 : kVersion2;
   bytes += static_cast<char>(entry.key.kind == KeyKind::body);
   bytes += static_cast<char>(compressed.has_value());
   put_integer(bytes, entry.created_ms);
@@ -95,6 +97,7 @@ std::string encode_entry(const Entry& entry, std::size_t compress_above) {
         &entry.provider, &entry.generation}) {
     put_text(bytes, *text);
   }
+  if (!entry.pace.empty()) put_text(bytes, entry.pace);
   put_integer(bytes, std::uint64_t{kept.size()});
   bytes += kept;
   bytes += view(sha256(bytes));
@@ -102,15 +105,18 @@ std::string encode_entry(const Entry& entry, std::size_t compress_above) {
 }
 
 Result<Entry> decode_entry(std::string_view bytes, std::size_t max_body) {
-  if (bytes.size() < kMagic.size() + kDigestBytes || bytes.substr(0, 3) != kMagic.substr(0, 3)) {
+  if (bytes.size() <= kMagic.size() + kDigestBytes || !bytes.starts_with(kMagic)) {
     return corrupt("is none");
   }
-  if (bytes[3] != kMagic[3]) return corrupt("has a form that this version does not know");
+  const char version = bytes[kMagic.size()];
+  if (version != kVersion1 && version != kVersion2) {
+    return corrupt("has a form that this version does not know");
+  }
   const std::string_view checked = bytes.substr(0, bytes.size() - kDigestBytes);
   if (view(sha256(checked)) != bytes.substr(checked.size())) return corrupt("fails its checksum");
 
   // Below, only a writer's mistake is left to find.
-  Cursor cursor(checked.substr(kMagic.size()));
+  Cursor cursor(checked.substr(kMagic.size() + 1));
   Entry entry;
   const auto kind = cursor.integer<std::uint8_t>();
   const auto compression = cursor.integer<std::uint8_t>();
@@ -124,6 +130,7 @@ Result<Entry> decode_entry(std::string_view bytes, std::size_t max_body) {
                             &entry.model, &entry.provider, &entry.generation}) {
     *text = cursor.text();
   }
+  if (version == kVersion2) entry.pace = cursor.text();
   const std::string_view kept = cursor.take(cursor.integer<std::uint64_t>());
   if (!cursor.at_end()) return corrupt("has lengths that do not fit");
   if (body_size > max_body) return corrupt("has a body beyond the limit");

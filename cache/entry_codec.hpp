@@ -18,8 +18,10 @@ inline constexpr std::size_t kMaxDecodedBody = std::size_t{256} << 20;
 //   | created_ms i64 | first_token_ms u32 | total_ms u32 | body's length u64, uncompressed
 //   | length u32 and bytes of: key's hex, material, tenant, endpoint, model, provider, generation
 //   | the body's bytes as they are kept: length u64 and bytes | SHA-256 of all before it
-// A body longer than compress_above goes through zstd if that makes it smaller. The body is not
-// null. The forms are left out.
+// Version 2 ("FPE" 0x02) has the pace, as those, after the generation; it is written for entries
+// that have one, so that the bytes of all others stay what they were. A body longer than
+// compress_above goes through zstd if that makes it smaller. The body is not null. The forms are
+// left out.
 std::string encode_entry(const Entry& entry, std::size_t compress_above);
 
 // Errors: corrupt, for whatever encode_entry() would not have written: a failed checksum, another

@@ -199,6 +199,7 @@ std::string write_entry(const Entry& entry, bool checksum) {
   object.add_number("created_ms", entry.created_ms);
   object.add_number("first_token_ms", entry.first_token_ms);
   object.add_number("total_ms", entry.total_ms);
+  if (!entry.pace.empty()) object.add_bytes("pace", entry.pace);
   object.add_json("material", material_to_json(entry.key.material));
   add_answer(object, *entry.body);
   if (checksum) object.add_bytes("sha256", checksum_of(entry));
@@ -289,6 +290,7 @@ Result<Entry> read_entry(std::string_view text, bool checksum) {
   entry.created_ms = object.number<std::int64_t>("created_ms");
   entry.first_token_ms = object.number<std::uint32_t>("first_token_ms");
   entry.total_ms = object.number<std::uint32_t>("total_ms");
+  if (object.find("pace") != nullptr) entry.pace = object.bytes("pace");
   entry.body = std::make_shared<const std::string>(read_answer(object));
   const std::string_view* material_json = object.find("material");
   std::optional<std::string> material =

@@ -32,7 +32,8 @@ constexpr std::size_t kMaxValue = redis::ReplyReader::kMaxReply - 1024;
 
 std::size_t size_in_queue(const Entry& entry) {
   return sizeof(Entry) + entry.key.material.size() + entry.tenant.size() + entry.endpoint.size() +
-         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.body->size();
+         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.pace.size() +
+         entry.body->size();
 }
 
 // The stored material must be what was hashed: the key's own, or, for a key known by name alone,

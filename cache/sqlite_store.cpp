@@ -44,7 +44,8 @@ std::int64_t unix_ms() {
 
 std::size_t size_in_queue(const Entry& entry) {
   return sizeof(Entry) + entry.key.material.size() + entry.tenant.size() + entry.endpoint.size() +
-         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.body->size();
+         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.pace.size() +
+         entry.body->size();
 }
 
 // Which entries were used since the writer last asked.

@@ -55,11 +55,14 @@ CREATE TABLE uses(
 INSERT INTO uses SELECT id, created_ms, body_bytes + length(material) FROM entries;
 CREATE INDEX uses_by_time ON uses(used, bytes);
 )sql";
-constexpr std::array kMigrations{kVersion2};
+constexpr const char* kVersion3 = R"sql(
+ALTER TABLE entries ADD COLUMN pace TEXT NOT NULL DEFAULT '';
+)sql";
+constexpr std::array kMigrations{kVersion2, kVersion3};
 
 #define FIXPOINT_ENTRY_COLUMNS                                                               \
   "id, created_ms, first_token_ms, total_ms, endpoint, model, provider, generation, tenant," \
-  " body_bytes, saved_bytes, checksum, key, material, body"
+  " body_bytes, saved_bytes, checksum, key, material, body, pace"
 constexpr const char* kSelectByKey =
     "SELECT " FIXPOINT_ENTRY_COLUMNS " FROM entries WHERE key = ?1";
 constexpr const char* kSelectById = "SELECT " FIXPOINT_ENTRY_COLUMNS " FROM entries WHERE id = ?1";
@@ -105,6 +108,7 @@ Result<std::optional<Reader::Row>> read_row(const sqlite::Statement& select, con
   entry->provider = select.bytes(6);
   entry->generation = select.bytes(7);
   entry->tenant = select.bytes(8);
+  entry->pace = select.bytes(15);
   const std::string_view body = select.bytes(14);
   if (select.integer(10) == 0) {
     entry->body = std::make_shared<const std::string>(body);
@@ -126,18 +130,18 @@ Result<std::optional<Reader::Row>> read_row(const sqlite::Statement& select, con
 }  // namespace
 
 const sqlite::Schema& schema() {
-  static const std::string fresh = std::string(kVersion1) + kVersion2;
+  static const std::string fresh = std::string(kVersion1) + kVersion2 + kVersion3;
   static const sqlite::Schema result{.what = "response cache",
                                      .application_id = 0x46505243,  // "FPRC"
-                                     .version = 2,
+                                     .version = 3,
                                      .sql = fresh.c_str(),
                                      .migrations = kMigrations};
   return result;
 }
 
 // SHA-256 over everything that get() hands out and does not compare: the small columns,
-// length-prefixed, and the body's own SHA-256, so that the body is not copied. What version 1 did
-// not have is there only if it was set: its checksums stay right.
+// length-prefixed, and the body's own SHA-256, so that the body is not copied. What older versions
+// did not have is there only if it was set: their checksums stay right.
 std::string checksum_of(const Entry& entry) {
   const Sha256Bytes body_digest = sha256(*entry.body);
   std::string bytes;
@@ -155,6 +159,10 @@ std::string checksum_of(const Entry& entry) {
     bytes += ' ';
     add(entry.tenant);
     bytes += std::to_string(entry.first_token_ms) + ' ' + std::to_string(entry.total_ms) + ' ';
+  }
+  if (!entry.pace.empty()) {
+    bytes += "pace ";
+    add(entry.pace);
   }
   bytes.append(body_digest.begin(), body_digest.end());
   const Sha256Bytes digest = sha256(bytes);

@@ -13,13 +13,14 @@ namespace {
 
 constexpr const char* kUpsert =
     "INSERT INTO entries(key, kind, created_ms, endpoint, model, provider, generation, body_bytes,"
-    " checksum, material, body, tenant, first_token_ms, total_ms, saved_bytes)"
-    " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15) "
+    " checksum, material, body, tenant, first_token_ms, total_ms, saved_bytes, pace)"
+    " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16) "
     "ON CONFLICT(key) DO UPDATE SET created_ms = excluded.created_ms, endpoint = excluded.endpoint,"
     " model = excluded.model, provider = excluded.provider, generation = excluded.generation,"
     " body_bytes = excluded.body_bytes, checksum = excluded.checksum, material = excluded.material,"
     " body = excluded.body, tenant = excluded.tenant, first_token_ms = excluded.first_token_ms,"
-    " total_ms = excluded.total_ms, saved_bytes = excluded.saved_bytes RETURNING id";
+    " total_ms = excluded.total_ms, saved_bytes = excluded.saved_bytes,"
+    " pace = excluded.pace RETURNING id";
 
 // Of a statement with one row or none.
 Result<std::int64_t> integer_or_0(sqlite::Statement& statement) {
@@ -92,6 +93,7 @@ Result<std::int64_t> WriteSide::put(const Entry& entry, const std::string& key,
   upsert_.bind(13, std::int64_t{entry.first_token_ms});
   upsert_.bind(14, std::int64_t{entry.total_ms});
   upsert_.bind(15, static_cast<std::int64_t>(entry.body->size() - body.size()));
+  upsert_.bind_text(16, entry.pace);
   const Result<std::int64_t> id = integer_or_0(upsert_);
   if (!id) return id;
 

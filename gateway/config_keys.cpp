@@ -113,8 +113,7 @@ constexpr std::array kCacheKeys{
         &CacheConfig::compress_above,
         kAtStart},
     Key<CacheConfig>{{"replay", KeyType::choice,
-                      "Pace of streams from the cache: at once, or as the answer first came (its "
-                      "first event when that came, the others evenly to its end)."},
+                      "Pace of streams from the cache: at once, or as the answer first came."},
                      &CacheConfig::replay},
     Key<CacheConfig>{{"redis_url", KeyType::secret,
                       "Keep answers in Redis, shared by several gateways: "

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/api/pace.hpp"
 #include "gateway/api/waiter.hpp"
 #include "gateway/dialects/answer_form.hpp"
 #include "gateway/dialects/translate.hpp"
@@ -68,20 +69,15 @@ Task<void> Delivery::replay(const Entry& entry) {
   co_await send_stream(text);
 }
 
-// The first event after the time that the generation took for it, the others evenly until its end.
 Task<void> Delivery::replay_paced(const Entry& entry) {
   const auto executor = co_await net::this_coro::executor;
   const auto started = Clock::now();
   const auto events = events_of(plan_, *entry.body);
-  const milliseconds first(entry.first_token_ms);
-  const milliseconds rest(
-      entry.total_ms > entry.first_token_ms ? entry.total_ms - entry.first_token_ms : 0);
+  const PacePlayer pace(entry, events.size());
   Timer timer(executor);
   error_code ignored;
   for (std::size_t i = 0; i < events.size(); ++i) {
-    const auto steps = std::max<std::size_t>(events.size() - 1, 1);
-    timer.expires_at(started + first +
-                     rest * static_cast<std::int64_t>(i) / static_cast<std::int64_t>(steps));
+    timer.expires_at(started + pace.time_of(i));
     co_await timer.async_wait(net::redirect_error(use_task, ignored));
     append_sse(pending_, events[i].data, events[i].event);
     const bool alive = co_await flush();

@@ -51,7 +51,9 @@ std::string new_generation_id(std::int64_t created_ms) {
 }
 
 Result<void> AnswerJob::publish(SseEvent event) {
-  if (first_token == steady_clock::time_point{}) first_token = steady_clock::now();
+  const auto now = steady_clock::now();
+  if (first_token == steady_clock::time_point{}) first_token = now;
+  pace.event(std::chrono::duration_cast<std::chrono::milliseconds>(now - started));
   if (!translator) {
     flight->publish(std::move(event));
     return {};
@@ -124,6 +126,7 @@ void AnswerJob::keep(std::shared_ptr<const std::string> body) {
   entry->created_ms = record.created_ms;
   entry->first_token_ms = static_cast<std::uint32_t>(record.first_token_ms);
   entry->total_ms = static_cast<std::uint32_t>(record.total_ms);
+  entry->pace = pace.text();
   entry->keeps_first = !replaces;
   entry->body = std::move(body);
   gateway.store->put(std::move(entry));

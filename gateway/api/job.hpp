@@ -14,6 +14,7 @@
 #include "cache/token_log.hpp"
 #include "gateway/api/answer.hpp"
 #include "gateway/api/errors.hpp"
+#include "gateway/api/pace.hpp"
 #include "gateway/dialects/translate.hpp"
 #include "gateway/settings.hpp"
 #include "gateway/tenants/tenants.hpp"
@@ -49,6 +50,7 @@ struct AnswerJob {
   GenerationRecord record;   // filled in as the answer comes
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point first_token{};
+  PaceRecorder pace;                              // of the stream
   std::chrono::steady_clock::duration waited{0};  // by the maker, for somebody else
 
   // Passes an event of the maker's stream on. Errors: protocol, from the translation.

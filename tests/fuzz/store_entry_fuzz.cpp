@@ -28,7 +28,8 @@ void expect_same(const Result<Entry>& back, const Entry& entry) {
          back->endpoint == entry.endpoint && back->model == entry.model &&
          back->provider == entry.provider && back->generation == entry.generation &&
          back->created_ms == entry.created_ms && back->first_token_ms == entry.first_token_ms &&
-         back->total_ms == entry.total_ms && *back->body == *entry.body);
+         back->total_ms == entry.total_ms && back->pace == entry.pace &&
+         *back->body == *entry.body);
 }
 
 void expect_round_trips(Entry entry) {

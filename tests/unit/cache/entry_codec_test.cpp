@@ -49,6 +49,7 @@ RC_GTEST_PROP(EntryCodec, AnyEntryComesBack, ()) {
   entry.model = *rc::gen::arbitrary<std::string>();
   entry.created_ms = *rc::gen::arbitrary<std::int64_t>();
   entry.first_token_ms = *rc::gen::arbitrary<std::uint32_t>();
+  entry.pace = *rc::gen::arbitrary<std::string>();
   const Result<Entry> back = decode_entry(encode_entry(entry, *rc::gen::inRange(0, 100)));
   RC_ASSERT(back.has_value());
   expect_equal(*back, entry);
@@ -81,6 +82,16 @@ TEST(EntryCodec, TheFormOfVersion1) {
   EXPECT_EQ(encode_entry(entry, kNever), sealed(expected));
 }
 
+TEST(EntryCodec, Version2HasThePaceAfterTheGeneration) {
+  Entry entry = entry_of("mat", "body");
+  std::string expected = encode_entry(entry, kNever);
+  entry.pace = "1 23";
+  expected.resize(expected.size() - 32);
+  expected[3] = 2;
+  expected.insert(expected.size() - 12, std::string("\x04\0\0\0", 4) + "1 23");
+  EXPECT_EQ(encode_entry(entry, kNever), sealed(expected));
+}
+
 TEST(EntryCodec, RefusesEveryChangedOrMissingByte) {
   const std::string bytes = encode_entry(entry_of("material", std::string(300, 'x')), 100);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -104,7 +115,7 @@ TEST(EntryCodec, RefusesWhatDoesNotFitBehindARightChecksum) {
   const Entry plain = entry_of("m", "body");
   const Entry large = entry_of("m", std::string(10'000, 'x'));
   constexpr std::size_t kVersionAt = 3, kKindAt = 4, kCompressionAt = 5, kBodySizeAt = 22;
-  EXPECT_THAT(changed(plain, kNever, [](auto& b) { b[kVersionAt] = 2; }), HasSubstr("not know"));
+  EXPECT_THAT(changed(plain, kNever, [](auto& b) { b[kVersionAt] = 3; }), HasSubstr("not know"));
   EXPECT_THAT(changed(plain, kNever, [](auto& b) { b[kKindAt] = 2; }), HasSubstr("unknown kind"));
   EXPECT_THAT(changed(plain, kNever, [](auto& b) { b[kCompressionAt] = 2; }), HasSubstr("unknown"));
   EXPECT_THAT(changed(plain, kNever, [](auto& b) { b[kCompressionAt] = 1; }), HasSubstr("length"));

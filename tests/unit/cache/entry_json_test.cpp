@@ -136,6 +136,7 @@ TEST(EntryJson, ARecordingReadsLikeThis) {
   Entry entry = chat_entry(R"({"id":"chatcmpl-1","choices":[{"text":"Hello"}],"e":[0.5,1]})");
   entry.first_token_ms = 17;
   entry.total_ms = 99;
+  entry.pace = "17 40";
   EXPECT_EQ(entry_to_recording(entry), R"({
   "format": 1,
   "key": ")" + entry.key.name() + R"(",
@@ -147,6 +148,7 @@ TEST(EntryJson, ARecordingReadsLikeThis) {
   "created_ms": 1700000000123,
   "first_token_ms": 17,
   "total_ms": 99,
+  "pace": "17 40",
   "material": {
     "version": "fixpoint-key-v1",
     "kind": "body",

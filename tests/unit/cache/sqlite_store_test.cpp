@@ -198,7 +198,7 @@ TEST_F(SqliteStoreTest, EveryStoredFieldIsUnderTheChecksum) {
        {"body = CAST('otherbody' AS BLOB)", "body = x''", "model = 'other'", "endpoint = 'x'",
         "provider = 'x'", "generation = 'x'", "created_ms = created_ms + 1", "checksum = x'00'",
         "model = 'model-1upstream', provider = ''", "tenant = 'x'", "first_token_ms = 1",
-        "total_ms = 1", "saved_bytes = 1"}) {
+        "total_ms = 1", "saved_bytes = 1", "pace = '1'"}) {
     put(*open_or_throw(options_), entry_of("m", "body"));
     sql(std::string("UPDATE entries SET ") + change);
     const std::unique_ptr<Store> store = open_or_throw(options_);
@@ -260,12 +260,12 @@ TEST_F(SqliteStoreTest, RefusesAnotherProgramsDatabase) {
 
 TEST_F(SqliteStoreTest, RefusesANewerVersion) {
   open_or_throw(options_);
-  sql("PRAGMA user_version=3");
+  sql("PRAGMA user_version=4");
   for (const bool read_only : {false, true}) {
     options_.read_only = read_only;
     const Error error = open_error();
     EXPECT_EQ(error.code, ErrorCode::invalid);
-    EXPECT_THAT(error.message, HasSubstr("version 3, written by a newer fixpoint"));
+    EXPECT_THAT(error.message, HasSubstr("version 4, written by a newer fixpoint"));
   }
 }
 
@@ -352,7 +352,7 @@ TEST_F(SqliteStoreTest, AFileOfVersion1IsMigratedWhenItIsOpenedForWriting) {
   };
   check();
   store = nullptr;
-  EXPECT_EQ(query(options_.path, "PRAGMA user_version"), 2);
+  EXPECT_EQ(query(options_.path, "PRAGMA user_version"), 3);
   EXPECT_EQ(query(options_.path, "SELECT sum(bytes) FROM uses"), 4'950'000 + 10 * 5 + 90 * 6);
   options_.read_only = true;
   store = open_or_throw(options_);

@@ -73,6 +73,7 @@ inline void expect_equal(const Entry& actual, const Entry& expected) {
   EXPECT_EQ(actual.created_ms, expected.created_ms);
   EXPECT_EQ(actual.first_token_ms, expected.first_token_ms);
   EXPECT_EQ(actual.total_ms, expected.total_ms);
+  EXPECT_EQ(actual.pace, expected.pace);
   ASSERT_TRUE(actual.body);
   EXPECT_TRUE(*actual.body == *expected.body);
 }
@@ -92,6 +93,7 @@ inline std::vector<Entry> awkward_entries() {
   entries.back().tenant = "team-a";
   entries.back().first_token_ms = 17;
   entries.back().total_ms = 4711;
+  entries.back().pace = "17 20 4000";
   entries.push_back(entry_of("empty", ""));
   entries.back().created_ms = 0;
   entries.push_back(entry_of("", "of no material"));
