@@ -76,11 +76,12 @@ ApiResult<Directives> parse_directives(const Headers& headers, std::string_view 
                                 std::string(kSampleHeader)));
     }
   }
+  result.in_metadata = metadata.find(kReproMetadata) != std::string_view::npos;
   if (const auto* repro = headers.find(kReproHeader)) {
     const auto mode = parse_repro(trim(*repro), kReproHeader);
     if (!mode) return refuse(mode.error());
     result.repro = *mode;
-  } else if (metadata.find(kReproMetadata) != std::string_view::npos) {
+  } else if (result.in_metadata) {
     const auto given = find_member(metadata, kReproMetadata);
     if (!given || !*given) return result;  // the words are a label's, or metadata is no object
     const auto value = **given;

@@ -25,6 +25,7 @@ struct Directives {
   CacheDirectives cache;
   std::optional<std::uint32_t> sample;  // x-fixpoint-sample
   std::optional<ReproMode> repro;       // x-fixpoint-repro, or metadata.fixpoint_repro
+  bool in_metadata = false;             // which may have the latter
 };
 
 // `metadata`: the request's member as it is spelled, or empty. Errors: 400 that names the header

@@ -87,11 +87,13 @@ void start(Plan& plan, const RequestPtr& request, const Exchange& exchange, net:
   work.upstreams = std::move(plan.upstreams);
   work.endpoint = plan.request.endpoint;
   work.request = request;
+  work.translation = std::move(plan.translation);
   work.model = plan.request.model;
   work.sample = plan.sample;
   work.stream = plan.request.stream;
   work.wants_usage = plan.request.include_usage;
   work.wants_logprobs = plan.request.wants_logprobs;
+  work.directives_in_metadata = plan.request.directives.in_metadata;
   // Only where spans are exported: else the caller's own span is the parent of the upstream's.
   if (job->gateway.spans) work.trace = exchange.trace;
   start_upstream_answer(core, std::move(work), std::move(job));

@@ -104,13 +104,12 @@ std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const R
   const auto maker = endpoint_at(first.config.kind, plan.request.endpoint);
   if (*maker != plan.request.endpoint) {
     // Announced for stored answers, too; what cannot be translated is refused before anything else.
-    const auto tree = parse_json(request.body);
-    if (!tree) return bad_request("The request body " + tree.error().message);
-    auto translated = translate_request(plan.request.endpoint, *maker, *tree);
-    if (translated) {
-      plan.dropped = std::move(translated->dropped);
+    auto translation = translate_for(plan.request.endpoint, *maker, request.body);
+    if (translation) {
+      plan.translation = std::move(*translation);
+      plan.dropped = plan.translation->request.dropped;
     } else if (plan.upstreams.size() == 1) {
-      return translation_error(translated.error());
+      return translation.error();
     }
   }
   auto& canonical = plan.request.canonical;

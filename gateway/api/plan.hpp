@@ -8,6 +8,7 @@
 #include "cache/key.hpp"
 #include "gateway/api/client_request.hpp"
 #include "gateway/api/local_request.hpp"
+#include "gateway/api/upstream_call.hpp"
 #include "gateway/dialects/translate.hpp"
 #include "gateway/settings.hpp"
 #include "gateway/tenants/tenants.hpp"
@@ -24,6 +25,7 @@ struct Plan {
   std::vector<UpstreamPtr> upstreams;  // to try, in order; empty: the local engine answers
   engine::Engine* engine = nullptr;
   std::optional<LocalRequest> local;  // set with engine
+  TranslationPtr translation;         // of the first upstream's call, if it needs one
   // The endpoint that the engine answers as; not the client's: the answer is translated, for which
   // `tree` is the client's request.
   Endpoint local_endpoint = Endpoint::chat_completions;

@@ -36,6 +36,18 @@ class Editor {
     }
     set(outer, *widened);
   }
+  // The gateway's own directives among the client's labels stay here.
+  void remove_directives() {
+    const auto metadata = find_member(*body_, "metadata");
+    if (!metadata || !*metadata) return;
+    auto labels = parse_json(**metadata);
+    if (!labels || !labels->is_object()) return;
+    Json kept = Json::object();
+    for (const auto& [name, value] : labels->items()) {
+      if (!name.starts_with("fixpoint_")) kept[name] = value;
+    }
+    set("metadata", kept.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
   const std::optional<ApiError>& error() const { return error_; }
   const std::shared_ptr<const std::string>& body() const { return body_; }
 
@@ -73,6 +85,14 @@ void ask_for_logprobs(Endpoint endpoint, std::uint64_t count, Editor& editor) {
 
 }  // namespace
 
+ApiResult<TranslationPtr> translate_for(Endpoint client, Endpoint maker, const std::string& body) {
+  auto tree = parse_json(body);
+  if (!tree) return refuse(bad_request("The request body " + tree.error().message));
+  auto translated = translate_request(client, maker, *tree);
+  if (!translated) return refuse(translation_error(translated.error()));
+  return std::make_shared<const Translation>(Translation{std::move(*tree), std::move(*translated)});
+}
+
 ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& upstream,
                                             bool inject_logprobs) {
   const auto& config = upstream.config;
@@ -87,17 +107,20 @@ ApiResult<UpstreamCall> build_upstream_call(const UpstreamWork& work, Upstream& 
   const auto& request = *work.request;
   std::shared_ptr<const std::string> body(work.request, &request.body);
   if (*endpoint != work.endpoint) {
-    const auto tree = parse_json(*body);
-    if (!tree) return refuse(bad_request("The request body " + tree.error().message));
-    auto translated = translate_request(work.endpoint, *endpoint, *tree);
-    if (!translated) return refuse(translation_error(translated.error()));
+    auto translation = work.translation;
+    if (!translation) {
+      auto made = translate_for(work.endpoint, *endpoint, *body);
+      if (!made) return refuse(std::move(made.error()));
+      translation = std::move(*made);
+    }
     body = std::make_shared<const std::string>(
-        translated->body.dump(-1, ' ', false, Json::error_handler_t::replace));
-    call.dropped = std::move(translated->dropped);
-    call.translator = make_translator(work.endpoint, *endpoint, *tree);
+        translation->request.body.dump(-1, ' ', false, Json::error_handler_t::replace));
+    call.dropped = translation->request.dropped;
+    call.translator = make_translator(work.endpoint, *endpoint, translation->tree);
   }
 
   Editor editor(std::move(body));
+  if (work.directives_in_metadata) editor.remove_directives();
   const auto name = upstream.model_name(work.model);
   if (name != work.model) editor.set("model", json_string(name));
   if (work.stream && config.ask_for_usage && has_usage_option(*endpoint) &&

@@ -18,6 +18,16 @@ namespace fixpoint {
 
 struct Gateway;
 
+// A request for upstreams that speak the other API, of which each endpoint has one counterpart.
+// Immutable, so that the attempts share it.
+struct Translation {
+  Json tree;  // the client's, which answers are translated by
+  TranslatedRequest request;
+};
+using TranslationPtr = std::shared_ptr<const Translation>;
+// Errors: 400, naming what cannot be translated.
+ApiResult<TranslationPtr> translate_for(Endpoint client, Endpoint maker, const std::string& body);
+
 // What is left of a request when its client may be gone: everything that a call is built from.
 struct UpstreamWork {
   SettingsPtr settings;
@@ -25,10 +35,12 @@ struct UpstreamWork {
   std::vector<UpstreamPtr> upstreams;  // to try, in order; never empty
   Endpoint endpoint = Endpoint::chat_completions;
   RequestPtr request;
-  std::string model;  // requested
+  TranslationPtr translation;  // null: not made yet, or not needed
+  std::string model;           // requested
   std::uint32_t sample = 0;
   bool stream = false;
   bool wants_usage = false, wants_logprobs = false;
+  bool directives_in_metadata = false;
   std::optional<TraceContext> trace;  // unset: the client's own trace headers pass
 };
 

@@ -91,6 +91,19 @@ TEST_F(UpstreamCallTest, ChangesOnlyWhatTheConfigurationNeeds) {
   EXPECT_FALSE(plain->strip_logprobs);
 }
 
+TEST_F(UpstreamCallTest, TheGatewaysDirectivesStayHere) {
+  const auto upstream = named("u");
+  const auto call_for = [&](const char* body) {
+    auto work = work_for(upstream, Endpoint::chat_completions, body);
+    work.directives_in_metadata = true;
+    return *build_upstream_call(work, *work.upstreams[0], false)->request.body;
+  };
+  EXPECT_EQ(call_for(R"({"model":"m","metadata":{"fixpoint_repro":"off","b":"\"fixpoint_"}})"),
+            R"({"model":"m","metadata":{"b":"\"fixpoint_"}})");
+  EXPECT_EQ(call_for(R"({"model":"m","metadata":["fixpoint_repro"]})"),
+            R"({"model":"m","metadata":["fixpoint_repro"]})");
+}
+
 TEST_F(UpstreamCallTest, TranslatesForAnotherApi) {
   auto upstream = named("u");
   upstream.kind = UpstreamKind::anthropic;
