@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <ctime>
 #include <new>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace fixpoint {
 namespace {
@@ -24,6 +26,8 @@ constexpr std::size_t kStackBytes = 512 * 1024;  // of JIT code
 // tenth of a second in the worst case; the time is looked at between calls.
 constexpr std::size_t kBytesPerCall = 128u << 20;
 constexpr std::size_t kMaxPlacesPerCall = 4096;
+// Of a choice's text before a token: how far back a match may begin that its alternative ends.
+constexpr std::size_t kTailBytes = 1024;
 
 struct FreeCode {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }
@@ -53,10 +57,11 @@ class Scratch {
   }
 
   // Matches that begin in [start, start + places].
-  int match(const pcre2_code* code, std::string_view text, std::size_t start, std::size_t places) {
+  int match(const pcre2_code* code, std::string_view text, std::size_t start, std::size_t places,
+            std::uint32_t options = 0) {
     pcre2_set_offset_limit(context_.get(), start + places);
     return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), start,
-                       PCRE2_NOTEMPTY, data_.get(), context_.get());
+                       PCRE2_NOTEMPTY | options, data_.get(), context_.get());
   }
   const PCRE2_SIZE* span() { return pcre2_get_ovector_pointer(data_.get()); }
 
@@ -86,6 +91,24 @@ bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
 }
 
+// The first letter that begins at `at` or behind it: no search can begin inside one.
+std::size_t letter_from(std::string_view text, std::size_t at) {
+  while (at < text.size() && continues_character(text[at])) ++at;
+  return std::min(at, text.size());
+}
+
+// Without the beginning of a letter that the text's end cuts off.
+std::string_view whole_letters(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(text.size(), 3); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if (continues_character(text[text.size() - back])) continue;
+    const std::size_t size = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    if (size > back) text.remove_suffix(back);
+    break;
+  }
+  return text;
+}
+
 // Time of this thread alone: what else the machine does redacts nothing.
 std::chrono::nanoseconds thread_time() {
   timespec time{};
@@ -95,29 +118,55 @@ std::chrono::nanoseconds thread_time() {
 
 using Deadline = std::chrono::nanoseconds;  // in thread_time()
 
-// Calls `found` with the beginning and end of every match, in order. false: a limit was reached or
-// the deadline passed, and what is in the rest of the text is not known.
+// Calls `found` with the beginning and end of every match from `start` on, in order; it says where
+// the search goes on. false: a limit was reached or the deadline passed, and what is in the rest of
+// the text is not known.
 template <class Found>
-bool find_all(const Pattern& pattern, std::string_view text, Deadline deadline, Found found) {
+bool find_from(std::size_t start, const Pattern& pattern, std::string_view text, Deadline deadline,
+               Found found) {
   const std::size_t places =
       text.empty() ? 0 : std::clamp<std::size_t>(kBytesPerCall / text.size(), 1, kMaxPlacesPerCall);
-  std::size_t start = 0;
   while (start < text.size()) {
     const int matched = scratch().match(pattern.code.get(), text, start, places);
     if (matched == PCRE2_ERROR_NOMATCH) {
-      start += places + 1;
-      // A search cannot begin inside a character, and no match does.
-      while (start < text.size() && continues_character(text[start])) ++start;
+      start = letter_from(text, start + places + 1);
     } else {
       const PCRE2_SIZE* span = scratch().span();
       // \K in a look-around can make a match end before it begins.
       if (matched < 0 || span[1] <= start || span[0] >= span[1]) return false;
-      found(span[0], span[1]);
-      start = span[1];
+      const std::size_t next = found(span[0], span[1]);
+      if (next <= start) return false;
+      start = next;
     }
     if (start < text.size() && thread_time() > deadline) return false;
   }
   return true;
+}
+
+// The same with matches that do not overlap.
+template <class Found>
+bool find_all(const Pattern& pattern, std::string_view text, Deadline deadline, Found found) {
+  return find_from(0, pattern, text, deadline, [&](std::size_t begin, std::size_t end) {
+    found(begin, end);
+    return end;
+  });
+}
+
+// The first place from `start` on where a match may begin that goes on behind the end of `text`;
+// the end: there is none. Nothing: a limit was reached.
+std::optional<std::size_t> first_open(const Pattern& pattern, std::string_view text,
+                                      std::size_t start) {
+  while (start < text.size()) {
+    const int matched =
+        scratch().match(pattern.code.get(), text, start, text.size() - start, PCRE2_PARTIAL_HARD);
+    if (matched == PCRE2_ERROR_NOMATCH) break;
+    const std::size_t begin = scratch().span()[0];
+    if (matched == PCRE2_ERROR_PARTIAL) return begin;
+    // A match that ends before: not with what follows, but one that begins inside it may be.
+    if (matched < 0 || begin < start) return std::nullopt;
+    start = letter_from(text, begin + 1);
+  }
+  return text.size();
 }
 
 void take_text(LoggedToken& token) {
@@ -130,6 +179,67 @@ void take_text(LoggedToken& token) {
   token.redacted = true;
 }
 
+// Takes out the alternatives with which the text before them would match, token by token. What
+// follows a token that was not chosen is not known.
+class Alternatives {
+ public:
+  Alternatives(const std::vector<Pattern>& patterns, Deadline deadline)
+      : patterns_(patterns), open_(patterns.size(), 0), deadline_(deadline) {}
+
+  void redact(LoggedToken& token) {
+    bool looked = false;
+    for (LoggedAlternative& alternative : token.top) {
+      if (alternative.bytes.empty() || alternative.bytes == token.bytes) continue;
+      if (!std::exchange(looked, true)) look_back();
+      if (!completes_match(alternative.bytes)) continue;
+      alternative.bytes.clear();
+      alternative.id.reset();
+      token.redacted = true;
+    }
+  }
+  // The next token comes after this text.
+  void append(std::string_view bytes) { text_ += bytes; }
+
+ private:
+  // No match that begins before `open_` reaches the end of the text, however it goes on: where the
+  // last search ended this one begins, so that most text is looked at once.
+  void look_back() {
+    const std::string_view text = whole_letters(text_);
+    const std::size_t tail = text.size() - std::min(text.size(), kTailBytes);
+    for (std::size_t i = 0; i < patterns_.size() && !gave_up_; ++i) {
+      const std::size_t start = letter_from(text, std::max(open_[i], tail));
+      const std::optional<std::size_t> open = first_open(patterns_[i], text, start);
+      gave_up_ = !open || thread_time() > deadline_;
+      if (open) open_[i] = *open;
+    }
+  }
+
+  bool completes_match(std::string_view bytes) {
+    const std::size_t size = text_.size();
+    text_ += bytes;
+    bool found = gave_up_;
+    for (std::size_t i = 0; i < patterns_.size() && !found; ++i) {
+      const std::size_t start = letter_from(text_, open_[i]);
+      // A character has a byte or more.
+      if (text_.size() - start < patterns_[i].min_length) continue;
+      const bool whole =
+          find_from(start, patterns_[i], text_, deadline_, [&](std::size_t begin, std::size_t end) {
+            found = end > size;
+            return found ? text_.size() : letter_from(text_, begin + 1);
+          });
+      found = found || !whole;
+    }
+    text_.resize(size);
+    return found;
+  }
+
+  const std::vector<Pattern>& patterns_;
+  std::string text_;
+  std::vector<std::size_t> open_;  // of each pattern
+  const Deadline deadline_;
+  bool gave_up_ = false;  // from here on every alternative goes
+};
+
 }  // namespace
 
 struct Redactor::Impl {
@@ -140,8 +250,6 @@ struct Redactor::Impl {
                      RedactionOutcome& outcome) const;
   bool find_touched(std::span<const LoggedToken> tokens, std::vector<bool>& touched,
                     Deadline deadline) const;
-  bool has_match(std::string_view text, Deadline deadline) const;
-  void redact_alternatives(LoggedToken& token, Deadline deadline) const;
   std::string redact_message(std::string_view text, Deadline deadline) const;
 };
 
@@ -177,7 +285,7 @@ Result<Redactor> Redactor::compile(const std::vector<std::string>& patterns, boo
                                           error_text(error) + " at byte " + std::to_string(offset));
     }
     // Without a JIT for this machine pcre2_match interprets the pattern: slower, the same matches.
-    pcre2_jit_compile(pattern.code.get(), PCRE2_JIT_COMPLETE);
+    pcre2_jit_compile(pattern.code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     pcre2_pattern_info(pattern.code.get(), PCRE2_INFO_MINLENGTH, &pattern.min_length);
     impl->patterns.push_back(std::move(pattern));
   }
@@ -216,12 +324,11 @@ void Redactor::Impl::redact_choice(std::span<LoggedToken> tokens, Deadline deadl
     touched.assign(tokens.size(), true);
     ++outcome.gave_up;
   }
+  Alternatives alternatives(patterns, deadline);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (touched[i]) {
-      take_text(tokens[i]);
-    } else {
-      redact_alternatives(tokens[i], deadline);
-    }
+    if (!touched[i]) alternatives.redact(tokens[i]);
+    alternatives.append(tokens[i].bytes);
+    if (touched[i]) take_text(tokens[i]);
   }
 }
 
@@ -244,26 +351,6 @@ bool Redactor::Impl::find_touched(std::span<const LoggedToken> tokens, std::vect
     if (!whole) return false;
   }
   return true;
-}
-
-bool Redactor::Impl::has_match(std::string_view text, Deadline deadline) const {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const Pattern& pattern) {
-    if (text.size() < pattern.min_length) return false;  // a character has a byte or more
-    bool any = false;
-    const bool whole =
-        find_all(pattern, text, deadline, [&](std::size_t, std::size_t) { any = true; });
-    return any || !whole;
-  });
-}
-
-void Redactor::Impl::redact_alternatives(LoggedToken& token, Deadline deadline) const {
-  for (LoggedAlternative& alternative : token.top) {
-    if (alternative.bytes.empty() || alternative.bytes == token.bytes) continue;
-    if (!has_match(alternative.bytes, deadline)) continue;
-    alternative.bytes.clear();
-    alternative.id.reset();
-    token.redacted = true;
-  }
 }
 
 std::string Redactor::Impl::redact_message(std::string_view text, Deadline deadline) const {

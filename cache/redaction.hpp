@@ -24,8 +24,9 @@ struct RedactionOutcome {
 // A pattern sees the text of one choice, all of its tokens in a row, so that a token's border hides
 // nothing. Every token that a match touches loses its bytes, its id and those of its alternatives
 // and is flagged; its log-probabilities and its margin stay. An alternative that was not chosen has
-// no text after it: it is matched by itself, and loses its bytes and id when a pattern finds
-// something in it. An error message in finish_reason has "[redacted]" in a match's place.
+// no text after it: it loses its bytes and id when a match ends in it that begins there or in the
+// text before (at most 1 KiB before). An error message in finish_reason has "[redacted]" in a
+// match's place.
 //
 // Nothing hangs: matches are bounded in steps and in the thread's time (kTimePerGeneration, and a
 // tenth of a second for the call that passes it), and a choice whose search was cut short is

@@ -71,7 +71,7 @@ TEST(Redactor, ARedactedTokenKeepsNumbersOnly) {
   EXPECT_EQ(record.tokens[3].top[1].bytes, "zz");
 }
 
-TEST(Redactor, AnAlternativeIsMatchedByItself) {
+TEST(Redactor, AnAlternativeThatMatchesLosesItsText) {
   GenerationRecord record = record_of(1, 1, tokens_of({"it is ", "blue"}, "hunter2"));
   EXPECT_EQ(redactor_of({"hunter2"}).redact(record).redacted_tokens, 2u);
   EXPECT_THAT(left(record), ElementsAre("it is ", "blue"));
@@ -79,6 +79,45 @@ TEST(Redactor, AnAlternativeIsMatchedByItself) {
   EXPECT_EQ(record.tokens[1].top[0].bytes, "blue");
   EXPECT_EQ(record.tokens[1].top[1].bytes, "");
   EXPECT_EQ(record.tokens[1].top[1].id, std::nullopt);
+}
+
+// The alternatives of the second of two tokens that `pattern` leaves, "#" for one that it takes.
+std::string alternative_left(const std::string& pattern, const std::string& before,
+                             const std::string& alternative) {
+  GenerationRecord record = record_of(1, 1, tokens_of({before, "[hidden]"}));
+  record.tokens[1].top[1].bytes = alternative;
+  redactor_of({pattern}).redact(record);
+  EXPECT_THAT(left(record), ElementsAre(before, "[hidden]"));
+  EXPECT_EQ(record.tokens[1].top[0].bytes, "[hidden]");
+  const std::string& kept = record.tokens[1].top[1].bytes;
+  EXPECT_EQ(record.tokens[1].redacted, kept.empty());
+  return kept.empty() ? "#" : kept;
+}
+
+TEST(Redactor, AnAlternativeIsMatchedWithTheTextBeforeIt) {
+  EXPECT_EQ(alternative_left(R"(\d{3}-\d{2}-\d{4})", "SSN 123-45-", "6789"), "#");
+  EXPECT_EQ(alternative_left(R"(\d{3}-\d{2}-\d{4})", "SSN 123-45-", "678"), "678");
+  EXPECT_EQ(alternative_left(R"(\d{3}-\d{2}-\d{4})", "SSN 12-45-", "6789"), "6789");
+  EXPECT_EQ(alternative_left(kEmail, "to joe.smith@", "example.org"), "#");
+  EXPECT_EQ(alternative_left(R"((?<=pin )\d+)", "the pin ", "1234"), "#");
+  EXPECT_EQ(alternative_left(R"((?<=pin )\d+)", "the pen ", "1234"), "1234");
+  EXPECT_EQ(alternative_left(R"(\bcode\b)", "de", "code"), "code");
+  EXPECT_EQ(alternative_left(R"(\d{4}$)", "pin 12", "34"), "#");
+  EXPECT_EQ(alternative_left("€5", "\xE2\x82", "\xAC\x35"), "#");  // cut inside a letter
+  EXPECT_EQ(alternative_left("€5", "€", "\xAC\x35"), "\xAC\x35");
+}
+
+TEST(Redactor, AnAlternativesMatchMayBeginFarBefore) {
+  const std::string pattern = "(?s)BEGIN.*END";
+  EXPECT_EQ(alternative_left(pattern, "x BEGIN" + std::string(1000, '-'), "END"), "#");
+  EXPECT_EQ(alternative_left(pattern, "x BEGIN" + std::string(1100, '-'), "END"), "END");
+  std::vector<std::string> texts(20'000, " word");
+  texts[15'000] = " sk-";
+  GenerationRecord record = record_of(1, 1, tokens_of(texts));
+  record.tokens[15'001].top[1].bytes = "1";
+  record.tokens[15'002].top[1].bytes = "1";
+  EXPECT_EQ(redactor_of({R"(sk-\d)"}).redact(record).redacted_tokens, 1u);
+  EXPECT_TRUE(record.tokens[15'001].redacted);
 }
 
 TEST(Redactor, ChoicesAreTextsOfTheirOwn) {
@@ -201,6 +240,34 @@ RC_GTEST_PROP(Redactor, TokensThatAMatchTouches, ()) {
     const bool touched = std::find(begin, hidden.begin() + static_cast<std::ptrdiff_t>(at), true) !=
                          hidden.begin() + static_cast<std::ptrdiff_t>(at);
     RC_ASSERT(kept[i] == (touched ? "#" : texts[i]));
+  }
+}
+
+// An alternative goes if and only if a match, wherever it begins, ends in it.
+RC_GTEST_PROP(Redactor, AlternativesThatAMatchEndsIn, ()) {
+  const auto text = rc::gen::container<std::string>(rc::gen::element('a', 'b', '1', '2', ' '));
+  const auto texts = *rc::gen::container<std::vector<std::string>>(text);
+  GenerationRecord record = record_of(1, 1, tokens_of(texts));
+  for (LoggedToken& token : record.tokens) token.top[1].bytes = *text;
+  const GenerationRecord before = record;
+  const std::regex pattern("a[ab]*[0-9]+|2 2");
+  redactor_of({"a[ab]*[0-9]+|2 2"}).redact(record);
+  std::string whole;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string& other = before.tokens[i].top[1].bytes;
+    const std::string with = whole + other;
+    bool ends_in_it = false;
+    for (std::size_t at = 0; at < with.size(); ++at) {
+      std::smatch match;
+      const auto begin = with.begin() + static_cast<std::ptrdiff_t>(at);
+      ends_in_it |= std::regex_search(begin, with.end(), match, pattern,
+                                      std::regex_constants::match_continuous) &&
+                    at + static_cast<std::size_t>(match.length()) > whole.size();
+    }
+    whole += texts[i];
+    const bool touched = record.tokens[i].bytes != texts[i];
+    if (touched || texts[i].empty() || other == texts[i]) continue;
+    RC_ASSERT(record.tokens[i].top[1].bytes == (ends_in_it ? "" : other));
   }
 }
 
