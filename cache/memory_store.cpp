@@ -73,17 +73,19 @@ class Part {
 
   // Null: not here, or here for longer than max_age.
   EntryPtr find(const Name& name, std::chrono::milliseconds max_age) {
-    EntryPtr removed;  // destroyed after the lock is given back
+    std::vector<EntryPtr> removed;  // destroyed after the lock is given back
     const std::lock_guard lock(mutex_);
     const auto found = index_.find(name);
     if (found == index_.end()) return nullptr;
     const Nodes::iterator node = found->second;
     if (max_age.count() > 0 && Clock::now() - node->put_at > max_age) {
-      removed = take(node);
+      removed.push_back(take(node));
       return nullptr;
     }
     nodes_.splice(nodes_.begin(), nodes_, node);
-    return node->entry;
+    EntryPtr entry = node->entry;
+    make_room(removed);
+    return entry;
   }
 
   // false: larger than all of the part.
@@ -99,11 +101,7 @@ class Part {
     nodes_.push_front({std::move(entry), bytes, Clock::now()});
     const Entry& kept = *nodes_.front().entry;
     index_.emplace(Name{kept.key.kind, kept.key.hex}, nodes_.begin());
-    // The newest one may have come with forms of its own.
-    while (!nodes_.empty() && bytes_ + *form_bytes_ > max_bytes_) {
-      removed.push_back(take(std::prev(nodes_.end())));
-      ++evicted_;
-    }
+    make_room(removed);
     return true;
   }
 
@@ -139,6 +137,14 @@ class Part {
   }
 
  private:
+  // The newest one goes, too, when it has too many forms of its own.
+  void make_room(std::vector<EntryPtr>& removed) {
+    while (!nodes_.empty() && bytes_ + *form_bytes_ > max_bytes_) {
+      removed.push_back(take(std::prev(nodes_.end())));
+      ++evicted_;
+    }
+  }
+
   EntryPtr take(Nodes::iterator node) {
     EntryPtr entry = std::move(node->entry);
     index_.erase(Name{entry->key.kind, entry->key.hex});
@@ -152,7 +158,7 @@ class Part {
   Nodes nodes_;  // the most recently used first
   Index index_;
   std::uint64_t max_bytes_ = 0, bytes_ = 0, evicted_ = 0;
-  // Grows when readers keep forms, without the mutex; the next put() makes room for them.
+  // Grows when readers keep forms, without the mutex; the next find() or put() makes room for them.
   const std::shared_ptr<std::atomic<std::uint64_t>> form_bytes_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);
 };

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -47,6 +48,26 @@ TEST(MemoryStore, FormsStayWithTheEntryAndCount) {
   EXPECT_EQ(get(*store, key_of("0")), nullptr);
   EXPECT_EQ(get(*store, key_of("3"))->forms.find(7), form);
   EXPECT_NE(get(*store, key_of("10")), nullptr);
+}
+
+// Look-ups alone make room for what readers keep: many entries that are read and never put.
+TEST(MemoryStore, FormsThatReadersKeepStayWithinTheLimit) {
+  const std::unique_ptr<Store> store = make_memory_store(kMegabyte);
+  for (int i = 0; i < 100; ++i) put(*store, entry_of(std::to_string(i), "body"));
+  std::vector<std::weak_ptr<const std::string>> forms;
+  for (int i = 0; i < 100; ++i) {
+    if (const EntryPtr entry = get(*store, key_of(std::to_string(i)))) {
+      const auto form = std::make_shared<const std::string>(50'000, 'x');
+      forms.push_back(form);
+      entry->forms.keep(1, form);
+    }
+  }
+  EXPECT_GT(forms.size(), 10u);
+  const auto kept =
+      std::count_if(forms.begin(), forms.end(), [](const auto& form) { return !form.expired(); });
+  EXPECT_LE(kept * 50'000, std::int64_t{kMegabyte} + 50'000);
+  EXPECT_GT(kept * 50'000, std::int64_t{kMegabyte} / 2);
+  EXPECT_GT(store->stats()->evicted, 0u);
 }
 
 TEST(MemoryStore, FormsOfAnEntryThatIsGoneDoNotCount) {
