@@ -59,6 +59,7 @@ class RedisStore final : public Store {
         prefix_(options.prefix),
         on_error_(options.on_error),
         work_(io_.get_executor()),
+        waits_(io_, options.timeout),
         router_(io_, std::move(router)),
         walk_(io_, router_, prefix_),
         thread_([this] { io_.run(); }) {
@@ -68,7 +69,10 @@ class RedisStore final : public Store {
   // Waits for queued writes, which end within the timeouts; look-ups fail.
   ~RedisStore() override {
     flush();
-    net::post(io_, [this] { router_.close(); });
+    net::post(io_, [this] {
+      waits_.clear();
+      router_.close();
+    });
     work_.reset();
     thread_.join();
   }
@@ -123,6 +127,7 @@ class RedisStore final : public Store {
 
   net::io_context io_{1};
   net::executor_work_guard<redis::Executor> work_;
+  redis::Deadlines waits_;  // of look-ups that wait for a put
   redis::Router router_;
   redis::Walk walk_;                                  // for every thread
   std::unordered_map<std::string, Pending> pending_;  // by the key's name in Redis
@@ -136,9 +141,17 @@ void RedisStore::look_up(CacheKey key, GetDone done) {
   const std::string name = redis::record_key(prefix_, key);
   const auto found = pending_.find(name);
   if (found != pending_.end() && found->second.entry->keeps_first) {
-    // Which answer the key has is known when that put is over.
-    const auto again = [this, key = std::move(key), done = std::move(done)](void*) {
-      net::post(io_, [this, key, done] { look_up(key, done); });
+    // Which answer the key has is known when that put is over; it has more time than a look-up.
+    const auto wait = std::make_shared<redis::Request>();
+    wait->what = "SET";
+    wait->done = [done](const Result<redis::Reply>& late) {
+      done(tl::make_unexpected(late.error()));
+    };
+    waits_.add(wait);
+    const auto again = [this, wait, key = std::move(key), done = std::move(done)](void*) {
+      net::post(io_, [this, wait, key, done] {
+        if (std::exchange(wait->done, nullptr)) look_up(key, done);
+      });
     };
     found->second.flushes.emplace_back(nullptr, again);
     return;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <climits>
 #include <fstream>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include "cache/redis/record.hpp"
 #include "cache/redis/slots.hpp"
 #include "cache/store.hpp"
+#include "tests/unit/cache/redis/fake_redis.hpp"
 #include "tests/unit/cache/redis/redis_cluster.hpp"
 #include "tests/unit/cache/redis/redis_server.hpp"
 #include "tests/unit/cache/redis/skip_without_redis.hpp"
@@ -223,6 +225,27 @@ TEST(RedisStoreTest, TheFirstAnswerOfAKeyStays) {
   EXPECT_EQ(other->failed_writes(), 0u);
   other->put(answer("asked for anew", false));
   EXPECT_EQ(body_of(*other, key_of("a")), "asked for anew");
+}
+
+// It has the time of a look-up and not that of the put that it waits for.
+TEST(RedisStoreTest, ALookUpDoesNotWaitLongForAPutOfItsKey) {
+  std::atomic<bool> silent = true;
+  const FakeRedis server([&](FakeRedis::Peer& peer, const FakeRedis::Command& command) {
+    if (command[0] == "GET") peer.send("$-1\r\n");
+    if (command[0] == "SET" && !silent) peer.send("+OK\r\n");
+  });
+  RedisStoreOptions options = options_for(server.url());
+  options.timeout = milliseconds(50);
+  const auto store = open_or_throw(options);
+  ASSERT_TRUE(eventually([&] { return body_of(*store, key_of("k")) == "none"; }));
+  Entry entry = entry_of("a", "b");
+  entry.keeps_first = true;
+  put(*store, entry);
+  const Store::Found found = get_and_wait(*store, key_of("a"));
+  silent = false;  // so that the store can be closed
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::timeout);
+  EXPECT_THAT(found.error().message, HasSubstr("SET within 50 ms"));
 }
 
 TEST(RedisStoreTest, ATtlIsTheServersToKeep) {
