@@ -111,19 +111,22 @@ std::optional<std::string> tokens_from_json(std::string_view json) {
   return bytes;
 }
 
-std::string part_to_json(const KeyPart& part) {
-  if (part.name == "tokens" && part.value.size() % 4 == 0) return tokens_to_json(part.value);
-  const bool structure = part.value.starts_with('{') || part.value.starts_with('[');
-  if (structure && is_json(part.value)) return part.value;
-  return bytes_to_json(part.value);
-}
-
 std::optional<std::string> part_from_json(std::string_view name, std::string_view json) {
   if (std::optional<std::string> bytes = bytes_from_json(json)) return bytes;
   if (name == "tokens" && json.starts_with('[')) return tokens_from_json(json);
   Result<std::string> canonical = canonical_json(json);
   if (!canonical) return std::nullopt;
   return std::move(*canonical);
+}
+
+std::string part_to_json(const KeyPart& part) {
+  if (part.name == "tokens" && part.value.size() % 4 == 0) return tokens_to_json(part.value);
+  // Structure comes back in its canonical form: what is spelled otherwise ("0.0") stays a string.
+  const bool structure = part.value.starts_with('{') || part.value.starts_with('[');
+  if (structure && is_json(part.value) && part_from_json(part.name, part.value) == part.value) {
+    return part.value;
+  }
+  return bytes_to_json(part.value);
 }
 
 std::optional<std::string> material_from_json(std::string_view json) {
@@ -158,7 +161,7 @@ std::string material_to_json(std::string_view material) {
       object.add_json(part.name, part_to_json(part));
     }
     std::string json = object.finish();
-    // What is not its own canonical form, or has a name twice, would not come back.
+    // What has a name twice would not come back.
     if (names_are_text && is_json(json) && material_from_json(json) == material) return json;
   }
   return bytes_to_json(material);

@@ -9,8 +9,9 @@
 
 namespace fixpoint {
 
-// One line without a newline. The parts of the key's material are the members of "material", the
-// request among them as JSON; the answer is JSON, its own text where the layout would be lost, or
+// One line without a newline. The parts of the key's material are the members of "material": JSON
+// in its canonical form, as the request is, stands there as it is, all else as strings (base64
+// where it is no text). The answer is JSON, its own text where the layout would be lost, or
 // base64 where it is no text. "sha256" is over the entry, not over this text.
 std::string entry_to_json(const Entry& entry);
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "cache/entry_json.hpp"
+#include "cache/json_text.hpp"
 
 namespace fixpoint {
 namespace {
@@ -13,21 +15,56 @@ using nlohmann::json;
 
 constexpr std::size_t kShown = 5;
 constexpr std::size_t kShownBytes = 60;
+constexpr std::size_t kShownBefore = 20;  // of them, what both values begin with
 
-std::string shortened(const json* value) {
+std::string text_of(const json* value) {
   if (value == nullptr) return "nothing";
-  std::string text = value->dump(-1, ' ', false, json::error_handler_t::replace);
-  if (text.size() <= kShownBytes) return text;
-  std::size_t end = kShownBytes - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // whole letters
-  return text.substr(0, end) + "...";
+  return value->dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// The beginning of the letter that has this byte.
+std::size_t letter_at(const std::string& text, std::size_t at) {
+  while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
+// From `begin` on; kShownBytes at most.
+std::string excerpt(const std::string& text, std::size_t begin) {
+  if (begin == 0 && text.size() <= kShownBytes) return text;
+  std::string shown = begin == 0 ? "" : "...";
+  const std::size_t left = kShownBytes - shown.size();
+  if (text.size() - begin <= left) return shown + text.substr(begin);
+  const std::size_t end = letter_at(text, begin + left - 3);
+  return shown + text.substr(begin, end - begin) + "...";
+}
+
+std::string both_texts(const json* recorded, const json* asked) {
+  const std::string one = text_of(recorded), other = text_of(asked);
+  std::size_t begin = 0;
+  if (one.size() > kShownBytes && other.size() > kShownBytes) {
+    const auto differs = std::mismatch(one.begin(), one.end(), other.begin(), other.end()).first;
+    const auto same = static_cast<std::size_t>(differs - one.begin());
+    begin = same <= kShownBefore ? 0 : letter_at(one, same - kShownBefore);
+  }
+  return "recorded " + excerpt(one, begin) + ", asked " + excerpt(other, begin);
+}
+
+// What a string holds that is the text of an object or an array; nothing for all else.
+std::optional<json> held_in(const json& value) {
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  const bool structure = text.starts_with('{') || text.starts_with('[');
+  if (!structure || !is_json(text)) return std::nullopt;
+  return json::parse(text, nullptr, false);
 }
 
 // Counts the differing members; the first few get a text.
 class Differences {
  public:
-  // Null: there is no such member. The depth is that of a request, which has a limit.
+  // Null: there is no such member. The depth is that of a request, which has a limit, as JSON in a
+  // string has.
   void compare(const std::string& path, const json* recorded, const json* asked) {
+    if (recorded != nullptr && asked != nullptr && compare_held(path, *recorded, *asked)) return;
     if (recorded != nullptr && asked != nullptr && recorded->type() == asked->type()) {
       if (recorded->is_object()) {
         compare_objects(path, *recorded, *asked);
@@ -45,7 +82,7 @@ class Differences {
     }
     if (++count_ > kShown) return;
     texts_ += texts_.empty() ? "" : ", ";
-    texts_ += path + " (recorded " + shortened(recorded) + ", asked " + shortened(asked) + ")";
+    texts_ += path + " (" + both_texts(recorded, asked) + ")";
   }
   std::size_t count() const { return count_; }
 
@@ -56,6 +93,16 @@ class Differences {
   }
 
  private:
+  // What strings hold on one side or both. false: there is nothing to compare in that way.
+  bool compare_held(const std::string& path, const json& recorded, const json& asked) {
+    if (recorded.is_string() && recorded == asked) return true;
+    const std::optional<json> one = held_in(recorded), other = held_in(asked);
+    const json& recorded_value = one ? *one : recorded;
+    const json& asked_value = other ? *other : asked;
+    if ((!one && !other) || recorded_value.type() != asked_value.type()) return false;
+    compare(path, &recorded_value, &asked_value);
+    return true;
+  }
   static const json* member(const json& object, const std::string& name) {
     const auto found = object.find(name);
     return found == object.end() ? nullptr : &*found;

@@ -10,8 +10,9 @@ namespace fixpoint {
 
 // Compares a key's material with those of recordings, given with their files' names, member by
 // member, and says in which it differs from the nearest one (the one with the fewest differing
-// members; of several, the first by name): "messages[1].content (recorded "a", asked "b")". Names
-// five members at most, and values by their first 60 bytes. Empty when there is no recording.
+// members; of several, the first by name): "messages[1].content (recorded "a", asked "b")". Looks
+// into strings that hold JSON. Names five members at most, and values by 60 bytes: of two long ones
+// those around the first difference. Empty when there is no recording.
 std::string nearest_difference(
     std::string_view material,
     const std::vector<std::pair<std::string, std::string_view>>& recordings);

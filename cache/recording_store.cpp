@@ -1,5 +1,7 @@
 // Answers as files that people read, compare and edit.
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -55,10 +57,15 @@ Result<std::string> read_file(const fs::path& path) {
 Result<void> write_file(const fs::path& path, const std::string& text) {
   const std::string temporary = path.string() + ".tmp";
   {
+    errno = 0;
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
     file << text;
     file.close();
-    if (!file) return fail(ErrorCode::io, temporary + ": cannot be written");
+    const int error = errno;
+    if (!file) {
+      const std::string reason = error == 0 ? "" : ": " + std::generic_category().message(error);
+      return fail(ErrorCode::io, temporary + ": cannot be written" + reason);
+    }
   }
   std::error_code code;
   fs::rename(temporary, path, code);
@@ -68,7 +75,8 @@ Result<void> write_file(const fs::path& path, const std::string& text) {
 
 class Recording final : public RecordingStore {
  public:
-  explicit Recording(fs::path directory) : directory_(std::move(directory)) {}
+  Recording(fs::path directory, std::function<void(const Error&)> on_write_error)
+      : directory_(std::move(directory)), on_write_error_(std::move(on_write_error)) {}
 
   // Reads every recording. Errors: as open_recording().
   Result<void> load() {
@@ -108,17 +116,10 @@ class Recording final : public RecordingStore {
     }
     const std::string key = entry->key.name();
     if (!parse_key_name(key)) throw std::invalid_argument("Store::put: not a key");
-    const std::unique_lock lock(mutex_);
-    const auto found = items_.find(key);
-    // Recorded again with the same answer: nothing to see in a diff.
-    if (found != items_.end() && *found->second.entry->body == *entry->body) return;
-    const std::string file = found != items_.end() ? found->second.file : file_for(*entry);
-    if (!write_file(directory_ / file, entry_to_recording(*entry))) {
-      ++failed_;
-      return;
-    }
-    files_.insert(file);
-    items_.insert_or_assign(key, Item{file, std::move(entry)});
+    const Result<void> written = record(key, std::move(entry));
+    if (written) return;
+    ++failed_;
+    if (on_write_error_) on_write_error_(written.error());
   }
 
   Result<std::uint64_t> purge(const EntryFilter& filter) override {
@@ -167,10 +168,7 @@ class Recording final : public RecordingStore {
 
   void flush() override {}
 
-  std::uint64_t failed_writes() const override {
-    const std::shared_lock lock(mutex_);
-    return failed_;
-  }
+  std::uint64_t failed_writes() const override { return failed_; }
 
   std::string explain_miss(const CacheKey& key) override {
     if (key.material.empty()) return "";
@@ -185,6 +183,19 @@ class Recording final : public RecordingStore {
     std::string file;
     EntryPtr entry;
   };
+
+  Result<void> record(const std::string& key, EntryPtr entry) {
+    const std::unique_lock lock(mutex_);
+    const auto found = items_.find(key);
+    // Recorded again with the same answer: nothing to see in a diff.
+    if (found != items_.end() && *found->second.entry->body == *entry->body) return {};
+    const std::string file = found != items_.end() ? found->second.file : file_for(*entry);
+    Result<void> written = write_file(directory_ / file, entry_to_recording(*entry));
+    if (!written) return written;
+    files_.insert(file);
+    items_.insert_or_assign(key, Item{file, std::move(entry)});
+    return {};
+  }
 
   Found find(const CacheKey& key) {
     const std::string name = key.name();
@@ -221,17 +232,19 @@ class Recording final : public RecordingStore {
   }
 
   const fs::path directory_;
+  const std::function<void(const Error&)> on_write_error_;
   mutable std::shared_mutex mutex_;
   std::map<std::string, Item> items_;  // by CacheKey::name()
   std::set<std::string> files_;        // the names of items_
-  std::uint64_t failed_ = 0;
+  std::atomic<std::uint64_t> failed_ = 0;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<RecordingStore>> open_recording(const std::string& directory) {
+Result<std::unique_ptr<RecordingStore>> open_recording(
+    const std::string& directory, std::function<void(const Error&)> on_write_error) {
   if (directory.empty()) return fail(ErrorCode::invalid, "the recording's directory: empty");
-  auto recording = std::make_unique<Recording>(directory);
+  auto recording = std::make_unique<Recording>(directory, std::move(on_write_error));
   if (Result<void> loaded = recording->load(); !loaded) {
     return tl::make_unexpected(std::move(loaded.error()));
   }

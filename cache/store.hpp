@@ -131,12 +131,14 @@ Result<std::unique_ptr<Store>> open_redis_store(const RedisStoreOptions& options
 // writes the file before it returns, and leaves one alone that has the same answer already. Files
 // may be edited: the answer is taken as it stands. Errors: io; invalid, with the file's name (no
 // recording, a request that no longer gives its key, a key that two files have).
+// `on_write_error` hears of every recording that could not be written, on put()'s thread.
 class RecordingStore : public Store {
  public:
   // For the message of a miss: which members of the request differ from those of the recording that
   // is nearest to it; empty when there is none to compare with.
   virtual std::string explain_miss(const CacheKey& key) = 0;
 };
-Result<std::unique_ptr<RecordingStore>> open_recording(const std::string& directory);
+Result<std::unique_ptr<RecordingStore>> open_recording(
+    const std::string& directory, std::function<void(const Error&)> on_write_error = {});
 
 }  // namespace fixpoint

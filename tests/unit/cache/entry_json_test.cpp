@@ -92,7 +92,8 @@ TEST(EntryJson, KeysOfEveryKindComeBack) {
   const std::vector<std::int32_t> tokens{0, 1, -1, 2147483647, 50256};
   std::vector<CacheKey> keys;
   for (const char* parameters :
-       {R"({"temperature":0})", "", "text", "[1,", R"({"b":1,"a":2})", R"({"base64":"AA=="})"}) {
+       {R"({"temperature":0})", R"({"temperature":0.0})", R"({"a": 1})", R"("{}")", "", "text",
+        "[1,", R"({"b":1,"a":2})", R"({"base64":"AA=="})", "\xFF"}) {
     PromptKeyInput input;
     input.endpoint = "completions";
     input.fingerprint = "fp";
@@ -179,6 +180,24 @@ TEST(EntryJson, ARecordingReadsLikeThis) {
   }
 }
 )");
+}
+
+// Also where one part is not in canonical form, as the parameters of a local generation are not.
+TEST(EntryJson, EachPartIsReadableByItself) {
+  const std::vector<std::int32_t> tokens{7, 8};
+  PromptKeyInput input;
+  input.endpoint = "chat.completions";
+  input.fingerprint = "\xFF";
+  input.parameters = R"({"temperature":0.0})";
+  input.tokens = tokens;
+  json material = json::parse(material_to_json(prompt_key(input).material));
+  EXPECT_EQ(material["endpoint"], "chat.completions");
+  EXPECT_EQ(material["parameters"], R"({"temperature":0.0})");
+  EXPECT_EQ(material["tokens"], json::array({7, 8}));
+  EXPECT_EQ(material["fingerprint"]["base64"], "/w==");
+  input.parameters = R"({"temperature":0})";
+  material = json::parse(material_to_json(prompt_key(input).material));
+  EXPECT_EQ(material["parameters"]["temperature"], 0);
 }
 
 TEST(EntryJson, AnImportFindsEveryChange) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -161,11 +162,16 @@ TEST_F(RecordingStoreTest, PurgeRemovesTheFiles) {
   EXPECT_EQ(files().size(), 1u);
 }
 
-TEST_F(RecordingStoreTest, AWriteThatFailsIsCounted) {
-  const auto store = open();
+TEST_F(RecordingStoreTest, AWriteThatFailsIsCountedAndTold) {
+  std::vector<std::string> told;
+  const auto store = open_recording(directory_, [&](const Error& error) {
+                       told.push_back(error.message);
+                     }).value();
   std::filesystem::remove_all(directory_);
   put(*store, chat_entry(chat_key("Hi"), "Hello"));
   EXPECT_EQ(store->failed_writes(), 1u);
+  EXPECT_THAT(told, ElementsAre(AllOf(HasSubstr(directory_ + "/chat.completions-gpt-4o-"),
+                                      HasSubstr("No such file"))));
   EXPECT_EQ(body_of(*store, chat_key("Hi")), "none");
 }
 
@@ -204,6 +210,64 @@ TEST_F(RecordingStoreTest, ExplanationsAreShort) {
   EXPECT_THAT(why, AllOf(HasSubstr(" and 5 more"), HasSubstr("stop[3] (recorded 3, asked 4)"),
                          Not(HasSubstr("stop[4]")), HasSubstr("\xC3\xA4...)")));
   EXPECT_LT(why.size(), 400u);
+}
+
+// Where they differ is shown, however much they have in common before it.
+TEST_F(RecordingStoreTest, LongValuesAreShownAroundTheirFirstDifference) {
+  const auto store = open();
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "\xC3\xA4";
+  const std::string rest = " and so on, which nobody needs to read in an error message";
+  put(*store, chat_entry(chat_key(text + "Answer in French." + rest), "a"));
+  const std::string why = store->explain_miss(chat_key(text + "Answer in German." + rest));
+  EXPECT_THAT(why, AllOf(HasSubstr("(recorded ...\xC3\xA4"), HasSubstr("Answer in French. and"),
+                         HasSubstr(", asked ...\xC3\xA4"), HasSubstr("Answer in German. and")));
+  EXPECT_THAT(why, Not(HasSubstr("nobody needs")));
+  // All letters are whole.
+  EXPECT_NO_THROW((void)nlohmann::json(why).dump());
+  EXPECT_THAT(store->explain_miss(chat_key(text)),
+              AllOf(HasSubstr("Answer in French"), HasSubstr("\xC3\xA4\")")));
+}
+
+TEST_F(RecordingStoreTest, LooksIntoStringsThatHoldJson) {
+  const auto store = open();
+  const auto arguments = [](const std::string& text) {
+    return R"(,"x":{"arguments":)" + nlohmann::json(text).dump() + "}";
+  };
+  put(*store, chat_entry(chat_key("Hi", arguments(R"({"city":"Paris","days":[1,2]})")), "a"));
+  EXPECT_THAT(store->explain_miss(chat_key("Hi", arguments(R"({"city":"Rome","days":[1,3]})"))),
+              HasSubstr("differs in x.arguments.city (recorded \"Paris\", asked \"Rome\"), "
+                        "x.arguments.days[1] (recorded 2, asked 3)"));
+  EXPECT_THAT(store->explain_miss(chat_key("Hi", arguments("Rome"))),
+              HasSubstr("differs in x.arguments (recorded \"{"));
+  EXPECT_THAT(store->explain_miss(chat_key("Hi", arguments(R"({"city":"Paris", "days":[1,2]})"))),
+              HasSubstr("nothing but the spelling of a value"));
+  const std::string deep(100'000, '[');
+  EXPECT_THAT(store->explain_miss(chat_key("Hi", arguments(deep + std::string(100'000, ']')))),
+              HasSubstr("differs in x.arguments (recorded"));
+}
+
+// Their parameters are no canonical JSON: a string in the material.
+TEST_F(RecordingStoreTest, LocalRequestsAreExplainedByTheirParameters) {
+  const auto store = open();
+  const std::vector<std::int32_t> tokens{1, 2, 3};
+  PromptKeyInput input;
+  input.endpoint = "chat.completions";
+  input.tokens = tokens;
+  input.parameters = R"({"seed":null,"temperature":0.0})";
+  Entry entry = entry_of("", "{}");
+  entry.key = prompt_key(input);
+  put(*store, entry);
+  EXPECT_THAT(read(files()[0]), HasSubstr("\"tokens\": [1, 2, 3]"));
+  // Those of "1" are.
+  for (const char* temperature : {"1.0", "1"}) {
+    const std::string parameters = R"({"seed":3,"temperature":)" + std::string(temperature) + "}";
+    input.parameters = parameters;
+    EXPECT_THAT(store->explain_miss(prompt_key(input)),
+                HasSubstr("differs in parameters.seed (recorded null, asked 3), "
+                          "parameters.temperature (recorded 0.0, asked " +
+                          std::string(temperature) + ")"));
+  }
 }
 
 TEST_F(RecordingStoreTest, OtherPartsOfTheKeyAreExplainedToo) {
