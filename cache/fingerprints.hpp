@@ -13,7 +13,8 @@
 
 namespace fixpoint {
 
-// A row of the token log's table: one fingerprint of one model.
+// A row of the token log's table: one fingerprint of one model. A model is what was asked for:
+// answers may name another one ("gpt-4o-2024-08-06").
 struct SeenFingerprint {
   std::string provider, model, fingerprint;
   std::int64_t first_seen_ms = 0, last_seen_ms = 0;

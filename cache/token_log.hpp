@@ -124,8 +124,9 @@ class TokenLog {
   static constexpr std::size_t kMaxExamples = 100;
   static constexpr std::size_t kMaxFingerprints = 20'000;  // rows; those seen last stay
 
-  // One process at a time may have a file open for writing. A file of version 1 is migrated when it
-  // is opened for writing. Errors: as open_sqlite_store(); invalid for a pattern of `redact`.
+  // One process at a time may have a file open for writing. A file of an older version is migrated
+  // when it is opened for writing. Errors: as open_sqlite_store(); invalid for a pattern of
+  // `redact`.
   static Result<std::unique_ptr<TokenLog>> open(const TokenLogOptions& options);
   ~TokenLog();
 

@@ -13,9 +13,10 @@ namespace {
 // reads no tokens; their key follows the order of insertion, so that writing appends. The counts
 // and min_margin are the tokens', made once when they are written: the margin report and the
 // thinnest margins of a range read no other tokens than those they show.
+constexpr const char* kMigrations[] = {kToVersion3};
 constexpr sqlite::Schema kSchema{.what = "token log",
                                  .application_id = 0x4650544C,  // "FPTL"
-                                 .version = 2,
+                                 .version = 3,
                                  .sql = R"sql(
 CREATE TABLE generations(
   row INTEGER PRIMARY KEY,
@@ -54,13 +55,14 @@ CREATE TABLE tokens(
   packed BLOB NOT NULL) STRICT;    -- pack_tokens()
 CREATE TABLE fingerprints(
   provider TEXT NOT NULL,
-  model TEXT NOT NULL,
+  model TEXT NOT NULL,             -- as it was asked for
   fingerprint TEXT NOT NULL,
   first_seen_ms INTEGER NOT NULL,
   last_seen_ms INTEGER NOT NULL,
   generations INTEGER NOT NULL,
   PRIMARY KEY(provider, model, fingerprint)) STRICT, WITHOUT ROWID;
-)sql"};
+)sql",
+                                 .migrations = kMigrations};
 
 // For recognising such a file; nothing creates one.
 constexpr sqlite::Schema kVersion1{
@@ -81,13 +83,13 @@ Result<sqlite::Database> open_token_log_writer(const std::string& path, std::uin
   if (!sqlite::Database::open_reader(path, kVersion1)) {
     return sqlite::Database::open_writer(path, kSchema, max_bytes);
   }
-  // While both versions lie in it the file may be larger than it may be later.
+  // While two versions lie in it the file may be larger than it may be later.
   Result<sqlite::Database> database =
       sqlite::Database::open_writer(path, kVersion1, std::numeric_limits<std::uint64_t>::max());
   if (!database) return database;
-  if (Result<void> migrated = migrate_token_log(*database, kSchema.sql); !migrated) {
+  if (Result<void> migrated = migrate_version_1(*database, kSchema.sql); !migrated) {
     return fail(migrated.error().code,
-                "migrating the token log from version 1 to 2: " + migrated.error().message);
+                "migrating the token log from version 1 to 3: " + migrated.error().message);
   }
   if (Result<void> bounded = bound_file(*database, max_bytes); !bounded) {
     return tl::make_unexpected(std::move(bounded.error()));

@@ -9,11 +9,11 @@
 
 namespace fixpoint {
 
-// Version 2, or created with it. max_bytes bounds the file: a write beyond it fails. A file of
-// version 1 is migrated first, in one transaction. Errors: as Database::open_writer().
+// Version 3, or created with it. max_bytes bounds the file: a write beyond it fails. A file of an
+// older version is migrated first, in one transaction. Errors: as Database::open_writer().
 Result<sqlite::Database> open_token_log_writer(const std::string& path, std::uint64_t max_bytes);
 
-// Errors: as Database::open_reader(); invalid for a file of version 1, which only a writer
+// Errors: as Database::open_reader(); invalid for a file of an older version, which only a writer
 // migrates.
 Result<sqlite::Database> open_token_log_reader(const std::string& path);
 

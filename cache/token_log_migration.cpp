@@ -27,12 +27,9 @@ FROM generations_1 WHERE row = ?1
 )sql";
 
 constexpr const char* kFinish = R"sql(
-INSERT INTO fingerprints
-  SELECT provider, model, fingerprint, min(created_ms), max(created_ms), count(*)
-  FROM generations WHERE fingerprint <> '' GROUP BY provider, model, fingerprint;
 DROP TABLE generations_1;
 DROP TABLE tokens_1;
-PRAGMA user_version=2;
+PRAGMA user_version=3;
 )sql";
 
 std::uint32_t read_u32(std::string_view bytes) {
@@ -142,12 +139,13 @@ class Migration {
 
 }  // namespace
 
-Result<void> migrate_token_log(sqlite::Database& database, const char* version_2_sql) {
+Result<void> migrate_version_1(sqlite::Database& database, const char* sql) {
   Result<void> done = database.execute("BEGIN IMMEDIATE");
   if (!done) return done;
   done = database.execute(kSetAside);
-  if (done) done = database.execute(version_2_sql);
+  if (done) done = database.execute(sql);
   if (done) done = Migration::run(database);
+  if (done) done = database.execute(kToVersion3);
   if (done) done = database.execute(kFinish);
   if (done) done = database.execute("COMMIT");
   if (!done) {

@@ -107,7 +107,7 @@ Result<void> TokenLogWriteSide::insert(const GenerationRecord& record, const std
   }
   if (!record.fingerprint.empty()) {
     insert_fingerprint_.bind_text(1, record.provider);
-    insert_fingerprint_.bind_text(2, record.model);
+    insert_fingerprint_.bind_text(2, record.requested_model);
     insert_fingerprint_.bind_text(3, record.fingerprint);
     insert_fingerprint_.bind(4, record.created_ms);
     if (Result<void> done = insert_fingerprint_.run(); !done) return done;

@@ -111,6 +111,7 @@ TEST_F(TokenLogMigration, KeepsEverything) {
     const Result<std::vector<SeenFingerprint>> seen = log_->fingerprints();
     ASSERT_TRUE(seen);
     ASSERT_EQ(seen->size(), 2u);
+    EXPECT_EQ((*seen)[0].model, "asked");
     EXPECT_EQ((*seen)[0].fingerprint, "fp_a");
     EXPECT_EQ((*seen)[1].first_seen_ms, 1'764'500'002'000);
     log_.reset();
@@ -129,12 +130,32 @@ TEST_F(TokenLogMigration, MakesTheSchemaOfANewFile) {
   EXPECT_EQ(schema_of(options_.path), schema_of(fresh.path));
 }
 
+// Version 2 is version 3 with fingerprints under the names that answers gave.
+TEST_F(TokenLogMigration, FingerprintsOfVersion2MoveToTheModelsThatWereAskedFor) {
+  open(options_).reset();
+  run("UPDATE fingerprints SET model = 'm1'; PRAGMA user_version=2;");
+  TokenLogOptions reading = options_;
+  reading.read_only = true;
+  EXPECT_THAT(TokenLog::open(reading).error().message, HasSubstr("version 2; the first fixpoint"));
+  log_ = open(options_);
+  const Result<std::vector<SeenFingerprint>> seen = log_->fingerprints();
+  ASSERT_TRUE(seen) << seen.error().message;
+  ASSERT_EQ(seen->size(), 2u);
+  for (const SeenFingerprint& one : *seen) {
+    EXPECT_EQ(one.model, "asked");
+    EXPECT_EQ(one.provider, "up");
+    EXPECT_EQ(one.generations, 1u);
+    EXPECT_EQ(one.first_seen_ms, one.last_seen_ms);
+  }
+  EXPECT_EQ(log_->tail(10)->size(), 3u);
+}
+
 TEST_F(TokenLogMigration, ADamagedFileStaysAsItIs) {
   run("UPDATE tokens SET top = x'0102' WHERE generation = 2");
   const std::string before = schema_of(options_.path);
   const Error error = TokenLog::open(options_).error();
   EXPECT_EQ(error.code, ErrorCode::corrupt);
-  EXPECT_THAT(error.message, HasSubstr("migrating the token log from version 1 to 2"));
+  EXPECT_THAT(error.message, HasSubstr("migrating the token log from version 1 to 3"));
   EXPECT_EQ(schema_of(options_.path), before);
   run("UPDATE tokens SET top = x'' WHERE generation = 2");
   EXPECT_TRUE(TokenLog::open(options_));

@@ -166,7 +166,8 @@ TEST_F(TokenLogReport, KeepsFingerprints) {
                        std::int64_t time) {
     GenerationRecord record = record_of(++number, time, {});
     record.provider = "up";
-    record.model = model;
+    record.model = model + "-2024-08-06";
+    record.requested_model = model;
     record.fingerprint = fingerprint;
     append(record);
   };
@@ -187,8 +188,10 @@ TEST_F(TokenLogReport, KeepsFingerprints) {
   EXPECT_EQ((*seen)[1].generations, 3u);
   EXPECT_EQ((*seen)[2].fingerprint, "b");
 
+  // After a restart, with the model's name as requests have it.
   FingerprintTracker tracker(*seen);
   EXPECT_EQ(tracker.epoch("up", "m"), "b");
+  EXPECT_EQ(tracker.observe("up", "l", "c")->previous, "a");
   EXPECT_FALSE(tracker.observe("up", "m", "a"));
 }
 

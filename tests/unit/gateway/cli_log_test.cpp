@@ -64,6 +64,7 @@ class CliLog : public TokenLogFixture {
     GenerationRecord second = record_of(2, 2'000, tokens_of({"the secret"}));
     second.model = "gpt";
     second.route = "h*";
+    second.requested_model = first.requested_model;
     second.provider = first.provider;
     second.fingerprint = "fp_b";
     GenerationRecord third = record_of(3, 3'000, {});
@@ -181,7 +182,8 @@ TEST_F(CliLog, ListsFingerprints) {
   fill();
   const Ran ran = run({"fingerprints"});
   EXPECT_EQ(ran.code, kExitOk) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("gpt of up, \"one\"\n  first   1970-01-01T00:00:01.000Z"));
+  EXPECT_THAT(ran.out,
+              HasSubstr("=cmd|' /C calc'!A0 of up, \"one\"\n  first   1970-01-01T00:00:01.000Z"));
   EXPECT_THAT(ran.out, HasSubstr("  changed 1970-01-01T00:00:02.000Z"));
   EXPECT_THAT(ran.out, HasSubstr("1 generations  fp_b\n"));
   const json list = json::parse(run({"fingerprints", "--json"}).out);
