@@ -24,7 +24,8 @@ constexpr const char* kInsertFingerprint =
     " first_seen_ms = min(first_seen_ms, excluded.first_seen_ms),"
     " last_seen_ms = max(last_seen_ms, excluded.last_seen_ms), generations = generations + 1";
 constexpr const char* kOldest =
-    "SELECT row FROM generations WHERE created_ms < ?1 ORDER BY created_ms, row LIMIT ?2";
+    "SELECT row, ifnull((SELECT length(packed) FROM tokens WHERE generation = row), 0)"
+    " FROM generations WHERE created_ms < ?1 ORDER BY created_ms, row LIMIT ?2";
 constexpr const char* kDeleteGeneration = "DELETE FROM generations WHERE row = ?1";
 constexpr const char* kDeleteTokens = "DELETE FROM tokens WHERE generation = ?1";
 
@@ -120,13 +121,13 @@ Result<TokenLogWriteSide::Step> TokenLogWriteSide::retain(std::int64_t now_ms) {
   const Result<FileSize> before = size_of(database_);
   if (!before) return tl::make_unexpected(before.error());
   // A sixteenth below, so that the file with its free pages stays under the limit while it fills.
-  const bool too_large = before->file - before->free > max_bytes_ - max_bytes_ / 16;
+  const std::uint64_t used = before->file - before->free, wanted = max_bytes_ - max_bytes_ / 16;
   Step step;
-  const std::int64_t oldest_kept = too_large ? std::numeric_limits<std::int64_t>::max()
-                                   : max_age_.count() > 0
-                                       ? now_ms - max_age_.count()
-                                       : std::numeric_limits<std::int64_t>::min();
-  const Result<std::uint64_t> removed = remove_before(oldest_kept);
+  const std::int64_t oldest_kept =
+      max_age_.count() > 0 ? now_ms - max_age_.count() : std::numeric_limits<std::int64_t>::min();
+  const Result<std::uint64_t> removed =
+      used > wanted ? remove_before(std::numeric_limits<std::int64_t>::max(), used - wanted)
+                    : remove_before(oldest_kept, std::numeric_limits<std::uint64_t>::max());
   if (!removed) return tl::make_unexpected(removed.error());
   if (*removed > 0) return Step{*removed, true};
 
@@ -154,12 +155,22 @@ Result<TokenLogWriteSide::Step> TokenLogWriteSide::retain(std::int64_t now_ms) {
   return step;
 }
 
-Result<std::uint64_t> TokenLogWriteSide::remove_before(std::int64_t created_ms) {
-  oldest_.bind(1, created_ms);
-  oldest_.bind(2, std::int64_t{kStepGenerations});
-  const Result<std::vector<std::int64_t>> rows = oldest_.run_integers();
-  if (!rows) return tl::make_unexpected(rows.error());
-  for (const std::int64_t row : *rows) {
+Result<std::uint64_t> TokenLogWriteSide::remove_before(std::int64_t created_ms,
+                                                       std::uint64_t bytes) {
+  std::vector<std::int64_t> rows;
+  {
+    const sqlite::ResetAtEnd at_end(oldest_);
+    oldest_.bind(1, created_ms);
+    oldest_.bind(2, std::int64_t{kStepGenerations});
+    for (std::uint64_t found = 0; found < bytes;) {
+      const Result<bool> row = oldest_.step();
+      if (!row) return tl::make_unexpected(row.error());
+      if (!*row) break;
+      rows.push_back(oldest_.integer(0));
+      found += kRowBytes + static_cast<std::uint64_t>(oldest_.integer(1));
+    }
+  }
+  for (const std::int64_t row : rows) {
     for (sqlite::Statement* statement : {&delete_tokens_, &delete_generation_}) {
       statement->bind(1, row);
       if (Result<void> done = statement->run(); !done) {
@@ -167,7 +178,7 @@ Result<std::uint64_t> TokenLogWriteSide::remove_before(std::int64_t created_ms) 
       }
     }
   }
-  return rows->size();
+  return rows.size();
 }
 
 Result<void> TokenLogWriteSide::forget_fingerprints() {

@@ -27,7 +27,8 @@ class TokenLogWriteSide {
     bool more = false;          // there is more to do
   };
   // Removes at most kStepGenerations of the oldest generations that are too many or too old at
-  // `now_ms`; when there are none, gives at most kStepPages free pages back to the file system.
+  // `now_ms`, and no more than are too many; when there are none, gives at most kStepPages free
+  // pages back to the file system.
   Result<Step> retain(std::int64_t now_ms);
 
   // Bytes that insert() took since the last call, about.
@@ -43,8 +44,9 @@ class TokenLogWriteSide {
   TokenLogWriteSide(sqlite::Database database, const TokenLogOptions& options)
       : database_(std::move(database)), max_bytes_(options.max_bytes), max_age_(options.max_age) {}
 
-  // At most kStepGenerations of those created before. Returns how many.
-  Result<std::uint64_t> remove_before(std::int64_t created_ms);
+  // Those created before, until they make up so many bytes; at most kStepGenerations. Returns how
+  // many.
+  Result<std::uint64_t> remove_before(std::int64_t created_ms, std::uint64_t bytes);
   Result<void> forget_fingerprints();
 
   sqlite::Database database_;  // outlives its statements

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -17,9 +18,9 @@ std::int64_t hours_ago(int count) {
 
 class TokenLogRetention : public TokenLogFixture {
  protected:
-  GenerationRecord large(int number, std::int64_t created_ms) {
+  GenerationRecord large(int number, std::int64_t created_ms, std::size_t bytes = 20'000) {
     GenerationRecord record = record_of(number, created_ms, {token_of(0, 0, 0.5f)});
-    record.tokens[0].bytes = std::string(20'000, 'x');
+    record.tokens[0].bytes = std::string(bytes, 'x');
     return record;
   }
 
@@ -108,6 +109,20 @@ TEST_F(TokenLogRetention, TheFileStaysBelowItsLimitWhileItIsWritten) {
   EXPECT_EQ(counters.written, 600u);
   EXPECT_EQ(counters.removed + ids().size(), 600u);
   EXPECT_EQ(ids().back(), id_of(599));
+  EXPECT_LE(size_at_rest(), options_.max_bytes);
+}
+
+// However large they are: a handful of them is most of the file.
+TEST_F(TokenLogRetention, NoMoreGoThanAreTooMany) {
+  options_.max_bytes = 4 << 20;
+  log_ = open(options_);
+  for (int i = 0; i < 30; ++i) {
+    append(large(i, i, 430'000));
+    log_->flush();
+    ASSERT_TRUE(log_->enforce_retention());
+    EXPECT_GE(ids().size(), std::min<std::size_t>(static_cast<std::size_t>(i) + 1, 8)) << i;
+  }
+  EXPECT_EQ(ids().back(), id_of(29));
   EXPECT_LE(size_at_rest(), options_.max_bytes);
 }
 
