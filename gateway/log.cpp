@@ -18,88 +18,78 @@ namespace {
 constexpr std::size_t kShortestSecret = 8;  // bytes
 // How long a queued line may wait for others to be written with it.
 constexpr std::chrono::milliseconds kGather{5};
+// How long a flush waits for an output that takes nothing.
+constexpr std::chrono::milliseconds kFlushPatience{1000};
 
-// A slow or closed output loses the rest: the log is no reason to stop serving.
 void write_all(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
+    if (written <= 0) return;  // a closed output loses the rest
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
-// Owns the output. Two locks, so that a thread that queues never waits for one that writes:
-// output_ is held while writing, queue_ only to move bytes; output_ is taken first.
+std::string render_line(LogLevel level, LogFormat format, std::string_view text) {
+  std::string line;
+  if (format == LogFormat::json) {
+    line.append("{\"time\":\"").append(log_time()).append("\",\"level\":\"");
+    line.append(to_string(level)).append("\",\"message\":");
+    append_json_string(line, text);
+    line += '}';
+  } else {
+    line.append(log_time()).append(" ").append(to_string(level)).append(" ");
+    line.append(safe_text(text));
+  }
+  return line;
+}
+
+// Owns the output. Only its own thread writes: an output that is slow or stuck (a pipe that nobody
+// reads) holds up nobody else, and costs lines. Lives as long as the process, because that thread
+// may hang in write() to the end.
 class Output {
  public:
-  ~Output() {
-    {
-      const std::lock_guard lock(queue_);
-      stopping_ = true;
-    }
-    wake_.notify_one();
-    if (writer_.joinable()) writer_.join();
-    flush();
-  }
-
-  void write_now(std::string_view line) {
-    const std::lock_guard lock(output_);
-    write_queued();
-    write_all(line);
+  Output() {
+    std::thread([this] { run(); }).detach();
   }
 
   void queue(std::string_view line) {
     bool wake = false;
     {
-      const std::lock_guard lock(queue_);
+      const std::lock_guard lock(mutex_);
       if (pending_.size() + line.size() > kMaxLogQueueBytes) {
-        dropped_.fetch_add(1, std::memory_order_relaxed);
+        ++dropped_;
         return;
       }
       wake = pending_.empty();
       pending_.append(line).append("\n");
-      if (!writer_.joinable() && !stopping_) writer_ = std::thread([this] { run(); });
+      queued_ += line.size() + 1;
     }
     if (wake) wake_.notify_one();
   }
 
-  void flush() {
-    const std::lock_guard lock(output_);
-    write_queued();
+  bool flush() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t end = queued_;
+    wanted_ = end;
+    wake_.notify_one();
+    return progress_.wait_for(lock, kFlushPatience, [&] { return written_ >= end; });
   }
 
-  std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+  std::uint64_t dropped() const {
+    const std::lock_guard lock(mutex_);
+    return dropped_;
+  }
 
  private:
-  void run() {
-    while (true) {
-      {
-        std::unique_lock lock(queue_);
-        wake_.wait(lock, [this] { return stopping_ || !pending_.empty(); });
-        // One wake-up and one write for all lines of the next milliseconds.
-        if (wake_.wait_for(lock, kGather, [this] { return stopping_; })) return;
-      }
-      flush();
-    }
-  }
+  void run();
 
-  // Called with output_ held.
-  void write_queued() {
-    {
-      const std::lock_guard lock(queue_);
-      writing_.swap(pending_);
-    }
-    write_all(writing_);
-    writing_.clear();
-  }
-
-  std::mutex output_, queue_;
-  std::string pending_, writing_;  // of queue_, of output_
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::thread writer_;  // started by the first line that is queued
-  std::atomic<std::uint64_t> dropped_{0};
+  mutable std::mutex mutex_;
+  std::condition_variable wake_, progress_;
+  std::string pending_;
+  std::uint64_t queued_ = 0, written_ = 0;  // bytes since the start
+  std::uint64_t wanted_ = 0;                // up to here somebody waits
+  std::uint64_t dropped_ = 0;               // lines
 };
 
 struct Log {
@@ -110,9 +100,41 @@ struct Log {
   Output output;
 };
 
+// What is queued when the process ends is still written, if the output takes it.
+struct FlushAtExit {
+  Output& output;
+  ~FlushAtExit() { output.flush(); }
+};
+
 Log& instance() {
-  static Log log;
-  return log;
+  static Log* const log = new Log;  // never destroyed: see Output
+  static const FlushAtExit at_exit{log->output};
+  return *log;
+}
+
+void Output::run() {
+  std::string batch;
+  std::uint64_t told = 0;  // lines that were dropped
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return !pending_.empty(); });
+    // One wake-up and one write for all lines of the next milliseconds.
+    wake_.wait_for(lock, kGather, [this] { return wanted_ > written_; });
+    batch.swap(pending_);
+    const std::uint64_t lost = dropped_ - told;  // after what is in the batch
+    told = dropped_;
+    lock.unlock();
+    write_all(batch);
+    if (lost > 0 && log_enabled(LogLevel::warning)) {
+      const auto text =
+          "the log's output was too slow: " + std::to_string(lost) + " lines are lost";
+      write_all(render_line(LogLevel::warning, log_format(), text) + "\n");
+    }
+    lock.lock();
+    written_ += batch.size();
+    batch.clear();
+    progress_.notify_all();
+  }
 }
 
 void replace_all(std::string& text, std::string_view what) {
@@ -150,19 +172,7 @@ std::string without_secrets(std::string_view text) {
 
 void log_line(LogLevel level, std::string_view message) {
   if (!log_enabled(level)) return;
-  Log& log = instance();
-  const std::string text = without_secrets(message);
-  std::string line;
-  if (log_format() == LogFormat::json) {
-    line.append("{\"time\":\"").append(log_time()).append("\",\"level\":\"");
-    line.append(to_string(level)).append("\",\"message\":");
-    append_json_string(line, text);
-    line.append("}\n");
-  } else {
-    line.append(log_time()).append(" ").append(to_string(level)).append(" ");
-    line.append(safe_text(text)).append("\n");
-  }
-  log.output.write_now(line);
+  log_soon(render_line(level, log_format(), without_secrets(message)));
 }
 
 void log_soon(std::string_view line) {
@@ -173,8 +183,8 @@ std::uint64_t dropped_log_lines() {
   return instance().output.dropped();
 }
 
-void flush_log() {
-  instance().output.flush();
+bool flush_log() {
+  return instance().output.flush();
 }
 
 std::string log_time() {

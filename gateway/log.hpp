@@ -20,18 +20,20 @@ bool log_enabled(LogLevel level);
 LogFormat log_format();
 // The text with the strings that init_log() was given replaced. Thread-safe.
 std::string without_secrets(std::string_view text);
-// One line, written before this returns. Control characters are escaped, so that a peer's text
-// cannot forge lines. Thread-safe.
-void log_line(LogLevel level, std::string_view message);
 
-// For frequent lines that are already safe, such as the access log's: queues one line (without its
-// end) and returns; a thread of its own writes it a few milliseconds later, many at a time. When
-// kMaxLogQueueBytes wait because the output is slow, lines are dropped and counted. Thread-safe.
+// Neither of these two waits for the output: they queue one line, and a thread of the log's own
+// writes it a few milliseconds later, many at a time. When kMaxLogQueueBytes wait because the
+// output is slow or stuck, lines are dropped and counted, and a line says so later. Thread-safe.
+//
+// Control characters are escaped, so that a peer's text cannot forge lines.
+void log_line(LogLevel level, std::string_view message);
+// For lines (without their end) that are already whole and safe, such as the access log's.
 void log_soon(std::string_view line);
 constexpr std::size_t kMaxLogQueueBytes = 4u << 20;
 std::uint64_t dropped_log_lines();
-// Waits until every line queued before is written. For the end of the process and tests.
-void flush_log();
+// Waits until every line queued before is written, for a second at most; false: it was in vain. The
+// end of the process does the same.
+bool flush_log();
 
 // Now, in UTC: "2026-11-29T21:00:00.123Z".
 std::string log_time();

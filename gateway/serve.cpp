@@ -192,7 +192,6 @@ int serve(const ServeArguments& arguments) {
   gateway.engines.clear();  // its callbacks post to the cores: first the engines, then the cores
   gateway.background.join();
   cores.stop();
-  flush_log();
   return exit_code;
 }
 

@@ -49,7 +49,7 @@ void add_process_metrics(MetricsRegistry& registry) {
   registry.gauge("process_start_time_seconds", "When the process started, in Unix seconds.")
       .set(std::chrono::duration<double>(now).count());
   registry.counter_from("fixpoint_log_lines_dropped_total",
-                        "Lines of the access log lost because the output was slow.", {},
+                        "Lines of the log lost because the output was slow.", {},
                         dropped_log_lines);
 }
 

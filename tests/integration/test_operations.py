@@ -1,12 +1,18 @@
 """What operators see: access log, traces, metrics, heartbeats."""
+import fcntl
 import http.server
 import json
+import os
+import pathlib
 import re
 import signal
+import socket
+import subprocess
+import tempfile
 import unittest
 
-from harness import Gateway, GatewayTest, call, chat, tiny_model
-from helpers import Server, leave_early, metric, wait_until
+from harness import PATIENCE_S, Gateway, GatewayTest, call, chat, program, tiny_model
+from helpers import Server, leave_early, leaving, metric, wait_until
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -92,6 +98,35 @@ class AccessLog(GatewayTest):
         chat(gateway.port, secret)
         wait_until(self, lambda: gateway.log().count('"event":"request"') >= 3, "both are logged")
         self.assertNotIn(secret, gateway.log())
+
+
+class StuckLog(unittest.TestCase):
+    """Somebody holds stderr and does not read it: a stalled collector of logs."""
+
+    def test_serving_reloading_and_stopping_go_on(self):
+        folder = tempfile.TemporaryDirectory(prefix="fixpoint-test-")
+        self.addCleanup(folder.cleanup)
+        config = pathlib.Path(folder.name) / "config.yaml"
+        config.write_text(json.dumps({
+            "server": {"listen": "127.0.0.1:0"}, "data_dir": folder.name,
+            "upstreams": [{"name": "away", "base_url": "http://127.0.0.1:9/v1", "retries": 0}],
+            "routes": [{"model": "*", "upstream": "away"}]}))
+        gateway = subprocess.Popen([program("fixpoint"), "serve", "--config", config], stderr=subprocess.PIPE)
+        self.addCleanup(gateway.stderr.close)
+        self.addCleanup(gateway.wait)
+        self.addCleanup(gateway.kill)
+        fcntl.fcntl(gateway.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        log = b""
+        while b" ready" not in log:
+            log += os.read(gateway.stderr.fileno(), 4096)
+        port = int(re.search(rb"listening on \S+ \(port (\d+)\)", log).group(1))
+        for _ in range(200):  # some 30 KB of access log
+            self.assertEqual(call(port, "GET", "/healthz", timeout=10).status, 200)
+        config.write_text(config.read_text().replace('"*"', '"new-*"'))
+        gateway.send_signal(signal.SIGHUP)
+        wait_until(self, lambda: chat(port, "mock").status == 404, "the new routes are in force")
+        gateway.send_signal(signal.SIGTERM)
+        self.assertEqual(gateway.wait(10), 0)
 
 
 class Traces(GatewayTest):
