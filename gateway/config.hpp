@@ -227,6 +227,10 @@ ConfigResult load_config(const std::string& file, const ConfigOptions& options =
 // Thread-safe.
 std::vector<std::string> reload_problems(const Config& running, const Config& fresh);
 
+// Why routes of `fresh` could not be served by a gateway that started with `running`: a message for
+// each that names a local model which is not loaded ("routes[1].local: ..."). Thread-safe.
+std::vector<std::string> unloaded_models(const Config& running, const Config& fresh);
+
 // ./fixpoint.yaml, then $XDG_CONFIG_HOME/fixpoint/config.yaml (~/.config without the variable).
 std::optional<std::string> find_config_file(const Environment& environment = process_environment());
 // $XDG_DATA_HOME/fixpoint, or ~/.local/share/fixpoint. Empty when neither variable is set.

@@ -53,4 +53,18 @@ std::vector<std::string> reload_problems(const Config& running, const Config& fr
   return comparison.take();
 }
 
+std::vector<std::string> unloaded_models(const Config& running, const Config& fresh) {
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < fresh.routes.size(); ++i) {
+    const auto check = [&](const char* key, const std::string& model) {
+      if (model.empty() || running.find_model(model) != nullptr) return;
+      problems.push_back("routes[" + std::to_string(i) + "]." + key + ": the model '" + model +
+                         "' is not loaded: models are read at the start only");
+    };
+    check("local", fresh.routes[i].local);
+    check("repro_model", fresh.routes[i].repro_model);
+  }
+  return problems;
+}
+
 }  // namespace fixpoint

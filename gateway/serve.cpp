@@ -136,7 +136,14 @@ void reload(Gateway& gateway, Server& server, const ServeArguments& arguments) {
     log_error("reload: the running configuration stays");
     return;
   }
-  for (const auto& problem : reload_problems(gateway.settings()->config, *fresh)) {
+  // Both compare with the start: the settings hold what the last file said, in force or not.
+  const auto unloaded = unloaded_models(arguments.config, *fresh);
+  for (const auto& problem : unloaded) log_error("reload: " + problem);
+  if (!unloaded.empty()) {
+    log_error("reload: the running configuration stays");
+    return;
+  }
+  for (const auto& problem : reload_problems(arguments.config, *fresh)) {
     log_warning("reload: " + problem);
   }
   const auto& log = fresh->access_log;

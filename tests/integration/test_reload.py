@@ -1,4 +1,5 @@
 """SIGHUP and SIGTERM: a new configuration, a new certificate, a graceful end; running streams notice nothing."""
+import concurrent.futures
 import http.client
 import json
 import signal
@@ -9,7 +10,7 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel
+from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel, tiny_model
 from helpers import make_certificate, metric, wait_until
 
 
@@ -185,6 +186,32 @@ class Reload(GatewayTest):
         self.assertNotIn("a-new-admin-token", log)
         answer = call(self.gateway.port, "GET", "/admin/keys", headers={"Authorization": "Bearer a-new-admin-token"})
         self.assertEqual(answer.status, 200)  # the rest is in force
+
+    def test_what_differs_is_what_differs_from_the_start(self):
+        warned = "reload: server.max_connections: differs from what runs"
+        for _ in range(2):  # the second file is the first one; what runs is not
+            length = len(self.gateway.log())
+            self.change(server={"listen": "127.0.0.1:0", "max_connections": 77})
+            self.assertEqual(self.gateway.log()[length:].count(warned), 1)
+        length = len(self.gateway.log())
+        self.reload(self.original)
+        self.assertNotIn("differs", self.gateway.log()[length:])
+
+
+class LoadedModels(GatewayTest):
+    @classmethod
+    def config(cls):
+        return {"models": [{"name": "tiny", "path": tiny_model(cls.folder), "threads": 1}],
+                "routes": [{"model": "tiny", "local": "tiny"}]}
+
+    def test_a_route_to_a_model_that_is_not_loaded_is_refused(self):
+        config = json.loads(self.gateway.config_file.read_text())
+        config["models"][0]["name"] = config["routes"][0]["local"] = "renamed"
+        self.gateway.config_file.write_text(json.dumps(config))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        wait_until(self, lambda: "the running configuration stays" in self.gateway.log(), "it is refused")
+        self.assertIn("error reload: routes[0].local: the model 'renamed' is not loaded", self.gateway.log())
+        self.assertEqual(chat(self.gateway.port, "tiny", max_tokens=1).status, 200)
 
 
 class Certificates(unittest.TestCase):

@@ -60,6 +60,26 @@ TEST(ConfigReload, NamesWhatNeedsARestart) {
               ElementsAre(Not(HasSubstr("hunter"))));
 }
 
+TEST(ConfigReload, NamesRoutesWhoseModelIsNotLoaded) {
+  const auto unloaded = [](const std::string& running, const std::string& fresh) {
+    return unloaded_models(*parse(running), *parse(fresh));
+  };
+  const std::string one = "models: [{name: m, path: p}]\nroutes: [{model: a, local: m}]\n";
+  EXPECT_THAT(unloaded(one, one), IsEmpty());
+  EXPECT_THAT(unloaded(one, "models: [{name: m, path: q}]\nroutes: [{model: b, local: m}]\n"),
+              IsEmpty());
+  EXPECT_THAT(unloaded(one, std::string(kUpstream) + "models: [{name: n, path: p}]\n"), IsEmpty())
+      << "nothing asks for it";
+  EXPECT_THAT(
+      unloaded(one, std::string(kUpstream) + "models: [{name: m, path: p}, {name: n, path: p}]\n"
+                                             "routes: [{model: a, local: n},\n"
+                                             "         {model: b, upstream: u, repro_model: n},\n"
+                                             "         {model: c, local: m}]\n"),
+      ElementsAre("routes[0].local: the model 'n' is not loaded: models are read at the "
+                  "start only",
+                  StartsWith("routes[1].repro_model: the model 'n' is not loaded")));
+}
+
 // Whatever a key of the table holds, a different value is seen as one.
 template <class Section>
 void expect_differences_seen() {
