@@ -66,9 +66,12 @@ constexpr std::array kServerKeys{
                        "A client that takes nothing for so long is cut.", 1, kHour},
                       &ServerConfig::write_timeout,
                       kAtStart},
-    Key<ServerConfig>{{"drain_timeout", KeyType::duration,
-                       "Time for requests in flight to end when the server stops.", 0, kHour},
-                      &ServerConfig::drain_timeout},
+    Key<ServerConfig>{
+        {"drain_timeout", KeyType::duration,
+         "Time for requests in flight to end when the server stops; then they end with "
+         "an error, streams with an error event.",
+         0, kHour},
+        &ServerConfig::drain_timeout},
     Key<ServerConfig>{{"heartbeat", KeyType::duration,
                        "Silence in a stream after which a comment (for Anthropic's API a `ping`) "
                        "keeps it open; 0s: never.",

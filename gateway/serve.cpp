@@ -79,10 +79,12 @@ bool load_engines(Gateway& gateway) {
 class Signals {
  public:
   Signals() : signals_(context_, SIGINT, SIGTERM, SIGHUP) {}
-  // Until SIGINT or SIGTERM. SIGHUP calls reload.
+  // Until SIGINT or SIGTERM, a second of which ends the process at once. SIGHUP calls reload.
   void wait(const std::function<void()>& reload) {
     wait_for_next(reload);
     context_.run();
+    signals_.remove(SIGINT);  // the system's default from here on
+    signals_.remove(SIGTERM);
   }
 
  private:

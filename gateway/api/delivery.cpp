@@ -75,10 +75,18 @@ Task<void> Delivery::replay_paced(const Entry& entry) {
   const auto events = events_of(plan_, *entry.body);
   const PacePlayer pace(entry, events.size());
   Timer timer(executor);
+  writer_.before_cut([this, &timer] {
+    stops_ = true;
+    timer.cancel();
+  });
   error_code ignored;
   for (std::size_t i = 0; i < events.size(); ++i) {
     timer.expires_at(started + pace.time_of(i));
-    co_await timer.async_wait(net::redirect_error(use_task, ignored));
+    if (!stops_) co_await timer.async_wait(net::redirect_error(use_task, ignored));
+    if (stops_) {
+      co_await end_early();
+      co_return;
+    }
     append_sse(pending_, events[i].data, events[i].event);
     const bool alive = co_await flush();
     if (!alive) co_return;
@@ -88,7 +96,15 @@ Task<void> Delivery::replay_paced(const Entry& entry) {
 
 Task<void> Delivery::follow(AnswerFlight::Reader& reader, Waiter& waiter) {
   const auto heartbeat = plan_.settings->config.server.heartbeat;
+  writer_.before_cut([this, sleeper = waiter.sleeper()] {
+    stops_ = true;
+    sleeper->wake();
+  });
   while (true) {
+    if (stops_) {
+      co_await end_early();
+      co_return;
+    }
     const auto event = reader.next();
     if (event) {
       const bool ended = co_await take(*event);
@@ -197,6 +213,17 @@ Task<void> Delivery::fail(const AnswerFailure& failure) {
   exchange_.answered_bytes(failure.body.size());
   const auto sent = co_await writer_.send(response);
   exchange_.status = sent ? failure.status : 499;
+}
+
+// The gateway stops and the answer is not there yet: its own fault, whatever the client sees of it.
+Task<void> Delivery::end_early() {
+  const auto error =
+      api_error(503, "server_error", "shutting_down", "The gateway is being stopped");
+  const auto body = error.body(api_of(plan_.request.endpoint), exchange_.id);
+  const AnswerFailure failure{error.status, {}, body};
+  exchange_.status = error.status;  // also if the client takes nothing any more
+  co_await fail(failure);
+  exchange_.status = error.status;
 }
 
 Task<void> Delivery::send_plain(std::shared_ptr<const std::string> body) {

@@ -27,6 +27,7 @@ class Delivery {
   Task<bool> take(const AnswerEvent& event);  // true: the answer has ended
   Task<void> finish(const AnswerComplete& complete);
   Task<void> fail(const AnswerFailure& failure);
+  Task<void> end_early();
   Task<void> send_plain(std::shared_ptr<const std::string> body);
   Task<void> send_stream(std::shared_ptr<const std::string> events);
   Task<void> replay_paced(const Entry& entry);
@@ -43,6 +44,7 @@ class Delivery {
   Headers headers_;
   std::string pending_;
   std::uint64_t events_ = 0;  // that came from the flight
+  bool stops_ = false;        // the server will cut the connection
 };
 
 }  // namespace fixpoint

@@ -348,6 +348,7 @@ Task<void> Connection::handle() {
                 " failed: " + error.what());
     }
   }
+  before_cut_ = nullptr;  // it refers to the handler's own
   if (error_) co_return;
   if (!started_) {
     const RequestError failure{500, "internal_error", "the server failed to answer"};

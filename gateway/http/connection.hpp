@@ -49,6 +49,8 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
 
   // Drain: closes at once when no request has begun, otherwise after the reply.
   void close_when_idle();
+  // Tells the handler that asked for it (before_cut).
+  void announce_cut();
   // Cancels the handler and closes the socket.
   void cut();
 
@@ -58,6 +60,7 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   Task<Result<void>> finish(std::string_view bytes) override;
   void abort() override;
   bool started() const override { return started_; }
+  void before_cut(std::function<void()> call) override { before_cut_ = std::move(call); }
 
  private:
   // The client is looked at this often while its handler runs; faster handlers pay nothing.
@@ -96,6 +99,7 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   Phase phase_ = Phase::idle;
   bool timed_out_ = false;  // set by the deadline while reading
   net::cancellation_signal cancel_;
+  std::function<void()> before_cut_;  // the handler's
 
   boost::beast::flat_buffer in_;  // bytes received and not used yet: pipelined requests stay here
   std::optional<RequestParser> parser_;

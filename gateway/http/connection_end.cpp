@@ -1,4 +1,6 @@
 // The ends of a Connection: proper, with what is still to be said and heard, or cut.
+#include <utility>
+
 #include "gateway/http/connection.hpp"
 
 namespace fixpoint {
@@ -16,6 +18,10 @@ constexpr std::size_t kLingerRead = 64 * 1024;
 
 void Connection::close_when_idle() {
   if (phase_ == Phase::idle || phase_ == Phase::handshaking) on_deadline();
+}
+
+void Connection::announce_cut() {
+  if (before_cut_) std::exchange(before_cut_, nullptr)();
 }
 
 void Connection::cut() {

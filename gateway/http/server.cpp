@@ -20,6 +20,8 @@ using std::chrono::milliseconds;
 // max_connections is reached: those waiting stay in the kernel's queue.
 constexpr milliseconds kAcceptPause{50};
 constexpr int kBacklog = 4096;  // cut by the system to net.core.somaxconn
+// Time for handlers that heard that their connection will be cut.
+constexpr milliseconds kLastWords{500};
 // A connection that was cut ends within a turn of its core's loop; more means a handler that
 // blocks.
 constexpr milliseconds kCutGrace{2000};
@@ -39,10 +41,15 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Task<void> accept_pause();
   void hand_over(std::size_t core, Socket socket);
   bool wait_for_none(milliseconds time) const;
-  // Runs on every core that has a running loop.
+  // On every core that has a running loop, for each of its connections.
   template <class F>
-  void on_each_core(F f) {
-    for (auto& core : per_core) net::post(core->context, [core, f] { f(*core); });
+  void on_each_connection(F f) {
+    for (auto& core : per_core) {
+      net::post(core->context, [core, f] {
+        const std::vector<Connection*> all(core->connections.begin(), core->connections.end());
+        for (Connection* connection : all) f(*connection);
+      });
+    }
   }
 
   Cores& cores;
@@ -154,16 +161,12 @@ void Server::drain(milliseconds deadline) {
       impl->acceptor.close(ec);
     });
   }
-  impl_->on_each_core([](ServerCore& core) {
-    core.draining = true;
-    const std::vector<Connection*> all(core.connections.begin(), core.connections.end());
-    for (Connection* connection : all) connection->close_when_idle();
-  });
+  for (auto& core : impl_->per_core) net::post(core->context, [core] { core->draining = true; });
+  impl_->on_each_connection([](Connection& connection) { connection.close_when_idle(); });
   if (impl_->wait_for_none(deadline)) return;
-  impl_->on_each_core([](ServerCore& core) {
-    const std::vector<Connection*> all(core.connections.begin(), core.connections.end());
-    for (Connection* connection : all) connection->cut();
-  });
+  impl_->on_each_connection([](Connection& connection) { connection.announce_cut(); });
+  if (impl_->wait_for_none(kLastWords)) return;
+  impl_->on_each_connection([](Connection& connection) { connection.cut(); });
   impl_->wait_for_none(kCutGrace);
 }
 

@@ -46,6 +46,10 @@ class ResponseWriter {
   // incomplete.
   virtual void abort() = 0;
   virtual bool started() const = 0;  // a head went out
+  // `call` is called on the connection's core when the server is about to cut the connection: the
+  // deadline of drain() has passed. The handler then has a moment to end its answer. What `call`
+  // refers to must live as long as the handler runs.
+  virtual void before_cut(std::function<void()> call) = 0;
 };
 
 // Runs on the connection's core. When the client goes away before the handler is done (noticed
@@ -81,8 +85,9 @@ class Server {
   ~Server();
   std::uint16_t port() const;
   void start();
-  // Stops accepting, lets requests in flight end (their connections close), cuts what is left after
-  // the deadline. Blocks. Call from outside the cores.
+  // Stops accepting, lets requests in flight end (their connections close); what is left after the
+  // deadline hears of it (before_cut) and is cut half a second later. Blocks. Call from outside the
+  // cores.
   void drain(std::chrono::milliseconds deadline);
   std::size_t connections() const;
   // Reads tls_cert_file and tls_key_file again: new connections use what they hold now, open ones

@@ -58,7 +58,7 @@ inline Task<void> reply_with(ResponseWriter& writer, const std::string& text) {
 }
 
 // "/sleep-<ms>", "/stream-<n>", "/large-<bytes>", "/fields", "/inject", "/silent", "/throw",
-// "/half", "/abort", "/endless", "/joined"; any other path is echoed.
+// "/half", "/abort", "/endless", "/joined", "/last-words"; any other path is echoed.
 inline Task<void> serve(Seen& seen, const Request& request, ResponseWriter& writer) {
   const CountEnd end(seen);
   const std::string& path = request.path;
@@ -109,6 +109,15 @@ inline Task<void> serve(Seen& seen, const Request& request, ResponseWriter& writ
     Result<void> sent = co_await writer.begin(head, "first ");
     if (sent) sent = co_await writer.write("second ");
     if (sent) sent = co_await writer.finish("last");
+    co_return;
+  }
+  if (path == "/last-words") {  // what it says when the server is about to cut it
+    const Executor executor = co_await net::this_coro::executor;
+    Timer timer(executor, Timer::time_point::max());
+    writer.before_cut([&timer] { timer.cancel(); });
+    error_code ec;
+    co_await timer.async_wait(net::redirect_error(use_task, ec));
+    co_await reply_with(writer, "goodbye");
     co_return;
   }
   const std::string text = request.method + " " + path + " " + request.body;
