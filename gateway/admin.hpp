@@ -7,7 +7,8 @@
 // | PATCH /admin/keys/{id} {limits} | the key; members that are not there stay, null: no limit |
 // | POST /admin/keys/{id}/revoke | the key |
 // | GET /admin/keys/{id}/usage | {"id", "data": [month, ...]}, newest first |
-// | POST /admin/cache/purge {"key", "model", "tenant", "older_than_ms"} | {"removed": n} |
+// | POST /admin/cache/purge {"key", "model", "tenant", "older_than_ms"} or {"all": true} |
+//   {"removed": n} |
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>

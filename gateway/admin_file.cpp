@@ -175,6 +175,7 @@ Result<std::uint64_t> purge_through_gateway(const std::string& data_dir,
   if (filter.model) body["model"] = *filter.model;
   if (filter.tenant) body["tenant"] = *filter.tenant;
   if (filter.older_than_ms) body["older_than_ms"] = *filter.older_than_ms;
+  if (body.empty()) body["all"] = true;
   const Result<Json> answer = ask_gateway(data_dir, "POST", "/admin/cache/purge", body);
   if (!answer) return tl::make_unexpected(answer.error());
   if (!answer->is_object() || !answer->contains("removed") ||

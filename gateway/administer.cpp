@@ -49,6 +49,7 @@ Response method_not_allowed(const char* allowed) {
 Result<EntryFilter> read_filter(const Json& json) {
   if (!json.is_object()) return fail(ErrorCode::invalid, "The body must be a JSON object");
   EntryFilter filter;
+  bool all = false;
   for (const auto& [name, value] : json.items()) {
     if (name == "key" && value.is_string()) {
       filter.key = value.get<std::string>();
@@ -58,12 +59,21 @@ Result<EntryFilter> read_filter(const Json& json) {
       filter.tenant = value.get<std::string>();
     } else if (name == "older_than_ms" && value.is_number_integer()) {
       filter.older_than_ms = value.get<std::int64_t>();
+    } else if (name == "all" && value.is_boolean()) {
+      all = value.get<bool>();
     } else {
       return fail(ErrorCode::invalid,
                   "'" + name +
                       "' is not one of key, model, tenant (strings), older_than_ms (Unix "
-                      "milliseconds)");
+                      "milliseconds), all (true)");
     }
+  }
+  // A script whose variables are empty must not remove what several gateways share.
+  const bool any = filter.key || filter.model || filter.tenant || filter.older_than_ms;
+  if (any == all) {
+    return fail(ErrorCode::invalid,
+                "Say what to remove: key, model, tenant, older_than_ms (all given ones must "
+                "hold), or \"all\": true alone");
   }
   return filter;
 }

@@ -150,6 +150,16 @@ TEST_F(AdminTest, Purge) {
   EXPECT_EQ(store_.purged.model, "m");
   EXPECT_EQ(store_.purged.tenant, "t");
   EXPECT_EQ(store_.purged.older_than_ms, 7);
+  EXPECT_EQ(ask("POST", "/admin/cache/purge", R"({"all":true})").status, 200);
+  EXPECT_EQ(store_.purged.model, std::nullopt);
+  store_.purged.model = "untouched";
+  for (const char* body :
+       {"{}", R"({"all":false})", R"({"all":true,"model":"m"})", R"({"all":"true"})"}) {
+    const Answered refused = ask("POST", "/admin/cache/purge", body);
+    EXPECT_EQ(refused.status, 400) << body;
+    EXPECT_THAT(refused.message(), HasSubstr("all")) << body;
+  }
+  EXPECT_EQ(store_.purged.model, "untouched");
   EXPECT_EQ(ask("POST", "/admin/cache/purge", R"({"older":7})").status, 400);
   EXPECT_EQ(ask("POST", "/admin/cache/purge", R"({"key":7})").status, 400);
   EXPECT_EQ(ask("POST", "/admin/cache/purge", R"({"key":"bad"})").status, 400);
@@ -243,6 +253,8 @@ TEST_F(RunningAdminTest, Purges) {
   EXPECT_EQ(store_.purged.tenant, "t");
   EXPECT_EQ(store_.purged.older_than_ms, 9);
   EXPECT_EQ(store_.purged.key, std::nullopt);
+  EXPECT_EQ(purge_through_gateway(data_dir(), {}), 3U) << "everything";
+  EXPECT_EQ(store_.purged.tenant, std::nullopt);
 }
 
 TEST_F(RunningAdminTest, AnotherTokenIsRefused) {
