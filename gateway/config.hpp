@@ -207,6 +207,9 @@ struct ConfigOptions {
   Environment environment = process_environment();
   // False for tools that talk to no upstream: a variable that only a secret needs may be missing.
   bool need_secrets = true;
+  // Also reads the files that the configuration names as serve would: certificates and their key,
+  // authorities. What is wrong with them is an error.
+  bool check_files = false;
   // The command line's, checked as the file's would be; they replace the file's values.
   std::optional<std::string> data_dir, listen;
 };

@@ -2,6 +2,7 @@
 // itself, and URLs.
 #include <algorithm>
 
+#include "cache/redaction.hpp"
 #include "cache/redis/url.hpp"
 #include "gateway/config_keys.hpp"
 #include "gateway/upstream/client.hpp"
@@ -32,6 +33,30 @@ void check_cache(const CacheConfig& cache, const Report& report) {
   if (cache.redis_cluster) report("cache.redis_cluster", "has no effect without redis_url");
   if (!cache.redis_ca_file.empty()) {
     report("cache.redis_ca_file", "has no effect without redis_url");
+  }
+}
+
+void check_log(const TokenLogConfig& log, const Report& report) {
+  bool good = true;
+  for (std::size_t i = 0; i < log.redact.size(); ++i) {
+    if (log.redact[i].empty()) {
+      good = false;  // reported already
+    } else if (const auto one = Redactor::compile({log.redact[i]}); !one) {
+      const std::string message = one.error().message;
+      report("log.redact[" + std::to_string(i) + "]", message.substr(message.find(": ") + 2));
+      good = false;
+    }
+  }
+  if (!good) return;
+  if (const auto all = Redactor::compile(log.redact); !all) {
+    report("log.redact", all.error().message);
+  }
+}
+
+void check_admin(const AdminConfig& admin, const Report& report) {
+  constexpr std::size_t kShortest = 16;  // it opens everything, and nothing slows a guesser down
+  if (!admin.token.empty() && admin.token.size() < kShortest) {
+    report("admin.token", "must have at least " + std::to_string(kShortest) + " bytes");
   }
 }
 
@@ -86,6 +111,8 @@ void check_header_names(const std::vector<NamedValue>& headers, const std::strin
 void cross_check(const Config& config, const Report& report) {
   check_server(config.server, report);
   check_cache(config.cache, report);
+  check_log(config.log, report);
+  check_admin(config.admin, report);
   check_telemetry(config.telemetry, report);
   check_answers(config, report);
   if (config.cache.enabled && config.log.enabled && config.cache.path == config.log.path) {

@@ -191,8 +191,8 @@ constexpr std::array kAccessLogKeys{
 
 constexpr std::array kAdminKeys{
     Key<AdminConfig>{{"token", KeyType::secret,
-                      "Bearer token of the admin paths. Empty: only the token that the gateway "
-                      "writes beside its cache.",
+                      "Bearer token of the admin paths, at least 16 bytes. Empty: only the token "
+                      "that the gateway writes beside its cache.",
                       0, kTextMax},
                      &AdminConfig::token},
 };

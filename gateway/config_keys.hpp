@@ -117,6 +117,8 @@ using Report = std::function<void(const std::string& path, std::string message)>
 void cross_check(const Config& config, const Report& report);
 // The part of them about who answers what: config_check_answers.cpp.
 void check_answers(const Config& config, const Report& report);
+// The files that it names, read as serve reads them: config_check_files.cpp.
+void check_files(const Config& config, const Report& report);
 // Names of header fields that a configuration adds to requests.
 void check_header_names(const std::vector<NamedValue>& headers, const std::string& path,
                         const Report& report);

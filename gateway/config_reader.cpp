@@ -341,10 +341,12 @@ class Reader {
     if (config.models.empty() && config.upstreams.empty() && config.routes.empty()) {
       add_tiny_model(config);
     }
-    config::cross_check(config, [&](const std::string& path, std::string message) {
+    const config::Report report = [&](const std::string& path, std::string message) {
       const auto option = overridden_.find(path);
       error(place_of(path), (option == overridden_.end() ? path : option->second) + ": " + message);
-    });
+    };
+    config::cross_check(config, report);
+    if (options_.check_files) config::check_files(config, report);
   }
 
   // Nothing configured to answer: the model that is always there does.

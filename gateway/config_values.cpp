@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gateway/config_keys.hpp"
+#include "gateway/safe_text.hpp"
 
 namespace fixpoint::config {
 namespace {
@@ -181,6 +182,8 @@ Result<void> check_text(const KeyInfo& info, std::string_view text) {
     return fail(ErrorCode::invalid,
                 "is longer than the limit of " + std::to_string(info.max) + " bytes");
   }
+  // Also where it comes from a variable: names become labels of metrics and header fields.
+  if (!is_utf8(text)) return fail(ErrorCode::invalid, "must be UTF-8");
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f) {

@@ -42,6 +42,15 @@ void append_hex(std::string& out, std::uint32_t value, int digits) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Decoded next = decode(text);
+    if (next.bytes == 0) return false;
+    text.remove_prefix(next.bytes);
+  }
+  return true;
+}
+
 std::string safe_text(std::string_view text) {
   std::string out;
   out.reserve(text.size());

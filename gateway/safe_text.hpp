@@ -11,6 +11,8 @@ namespace fixpoint {
 // can be told from an escape. Everything else stays.
 std::string safe_text(std::string_view text);
 
+bool is_utf8(std::string_view text);
+
 // Appends the text as a JSON string, quotes included, that decodes to the text itself: what
 // safe_text() escapes is escaped here in JSON's way; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);

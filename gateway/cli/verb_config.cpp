@@ -1,5 +1,4 @@
 // serve and check-config.
-#include <filesystem>
 #include <vector>
 
 #include "gateway/cli/output.hpp"
@@ -21,18 +20,6 @@ std::vector<std::string> notes_on(const Config& config) {
     if (auto path = store.resolve(config.models[i].path); !path) {
       notes.push_back("models[" + std::to_string(i) + "].path: " + path.error().message);
     }
-  }
-  const auto check_file = [&](const std::string& key, const std::string& file) {
-    std::error_code code;
-    if (!file.empty() && !std::filesystem::is_regular_file(file, code)) {
-      notes.push_back(key + ": " + file + " is no file");
-    }
-  };
-  check_file("server.tls_cert_file", config.server.tls_cert_file);
-  check_file("server.tls_key_file", config.server.tls_key_file);
-  check_file("cache.redis_ca_file", config.cache.redis_ca_file);
-  for (std::size_t i = 0; i < config.upstreams.size(); ++i) {
-    check_file("upstreams[" + std::to_string(i) + "].ca_file", config.upstreams[i].ca_file);
   }
   return notes;
 }
@@ -87,7 +74,9 @@ int check_config(const Session& session, bool print_keys) {
     return kExitOk;
   }
   const std::string file = config_file_of(session);
-  const ConfigResult config = load_config(file, config_options_of(session));
+  ConfigOptions options = config_options_of(session);
+  options.check_files = true;
+  const ConfigResult config = load_config(file, options);
   if (!config) return show_errors(session, config.error());
   const auto notes = notes_on(*config);
   if (session.json) {

@@ -59,7 +59,7 @@ def settled(count):
 class Reload(GatewayTest):
     @classmethod
     def config(cls):
-        return {"admin": {"token": "the-admin-token"}, "access_log": {"level": "info"},
+        return {"admin": {"token": "the-admin-token-of-16"}, "access_log": {"level": "info"},
                 "prices": [{"model": "mock*", "input": 1, "output": 1}],
                 "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "sk-before"}],
                 "routes": [{"model": "mock*", "upstream": "mock"}]}

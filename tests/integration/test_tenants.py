@@ -9,7 +9,7 @@ import unittest
 from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel, program, tiny_model
 from helpers import wait_until
 
-ADMIN = {"Authorization": "Bearer the-admin-token"}
+ADMIN = {"Authorization": "Bearer the-admin-token-of-16"}
 
 
 def bearer(key):
@@ -34,7 +34,7 @@ class WithKeys(GatewayTest):
 
     @classmethod
     def config(cls):
-        return {"admin": {"token": "the-admin-token"},
+        return {"admin": {"token": "the-admin-token-of-16"},
                 "prices": [{"model": name, "input": 1000, "output": 2000} for name in ("mock", "mock-alias")],
                 "models": [{"name": "tiny", "path": tiny_model(cls.folder), "threads": 1}],
                 "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "sk-upstream"},
@@ -314,7 +314,7 @@ class Answers(WithKeys):
 
 class Admin(WithKeys):
     def test_its_own_token(self):
-        for headers in ({}, bearer("wrong"), bearer(self.everything["secret"]), {"x-api-key": "the-admin-token"}):
+        for headers in ({}, bearer("wrong"), bearer(self.everything["secret"]), {"x-api-key": "the-admin-token-of-16"}):
             for method, path, body in (("GET", "keys", None), ("POST", "keys", {"name": "x"}),
                                        ("POST", "cache/purge", {})):
                 answer = call(self.gateway.port, method, f"/admin/{path}", body, headers)

@@ -221,6 +221,14 @@ TEST_F(Cli, CheckConfigReportsErrorsAndNotes) {
   EXPECT_EQ(run({"check-config", "--print-keys"}).out, config_keys_markdown());
 }
 
+TEST_F(Cli, CheckConfigReadsTheFilesThatServeReads) {
+  const std::string file = write("c.yaml", "server: {tls_cert_file: none.pem, tls_key_file: k}\n");
+  const Ran checked = run({"check-config", "--config", file});
+  EXPECT_EQ(checked.code, kExitUsage);
+  EXPECT_THAT(checked.err, HasSubstr(file + ":1:25: server.tls_cert_file: "));
+  EXPECT_EQ(run({"model", "list", "--config", file}).code, kExitOk);
+}
+
 TEST_F(Cli, ToolsRunWithoutTheSecretsOfTheConfiguration) {
   const std::string file = write(
       "c.yaml", "upstreams: [{name: u, base_url: 'http://h', api_key: '${OPENAI_API_KEY}'}]\n");

@@ -30,7 +30,7 @@ TEST(ConfigReload, TakesOverWhatRequestsRead) {
                        "cache: {policy: all, ttl: 1h, store_length: true, replay: recorded}\n"
                        "log: {top_logprobs: 2, logprobs: inject, fingerprint_epoch: true}\n"
                        "access_log: {level: debug, format: json}\n"
-                       "admin: {token: t}\n"
+                       "admin: {token: a-longer-token-16}\n"
                        "prices: [{model: a, input: 1, output: 2}]\n"
                        "upstreams:\n"
                        "  - {name: u, base_url: 'http://other', api_keys: [k], retries: 0}\n"

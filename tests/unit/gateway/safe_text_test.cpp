@@ -25,6 +25,15 @@ TEST(SafeText, EscapesWhatATerminalObeys) {
   EXPECT_EQ(safe_text(std::string_view("\0", 1)), "\\x00");
 }
 
+TEST(SafeText, KnowsUtf8) {
+  for (const char* text : {"", "a", "\xC3\xA9", "\xE2\x82\xAC x", "\xF0\x9F\x98\x80"}) {
+    EXPECT_TRUE(is_utf8(text)) << text;
+  }
+  for (const char* text : {"\xff", "a\x80", "\xC3", "\xC0\x9B", "\xED\xA0\x80"}) {
+    EXPECT_FALSE(is_utf8(text)) << text;
+  }
+}
+
 TEST(SafeText, EscapesBytesThatAreNotUtf8) {
   EXPECT_EQ(safe_text("\x80"), "\\x80");
   EXPECT_EQ(safe_text("\xC0\x9B"), "\\xc0\\x9b");           // an overlong form of ESC's kin
