@@ -42,6 +42,15 @@ Gateway::Gateway(Config configuration, Cores& all_cores) : cores(all_cores) {
   registry.counter_from("fixpoint_log_write_failures_total",
                         "Generations that could not be logged.", {},
                         [this] { return log ? log->failed_writes() : 0; });
+  registry.counter_from("fixpoint_spans_exported_total", "Spans that the collector took.", {},
+                        [this] { return spans ? spans->exported() : 0; });
+  constexpr const char* kLost = "fixpoint_spans_lost_total";
+  constexpr const char* kLostHelp =
+      "Spans lost: the queue was full, or the collector was away or refused them.";
+  registry.counter_from(kLost, kLostHelp, {{"reason", "queue_full"}},
+                        [this] { return spans ? spans->dropped() : 0; });
+  registry.counter_from(kLost, kLostHelp, {{"reason", "not_taken"}},
+                        [this] { return spans ? spans->failed() : 0; });
 }
 
 Result<void> Gateway::reload(Config configuration) {
@@ -79,19 +88,20 @@ engine::Engine* Gateway::find_engine(std::string_view name) const {
 void Gateway::generation_ended(const AnswerJob& job) {
   const auto& record = job.record;
   GenerationCounts counts;
-  counts.seconds = record.total_ms / 1000;
+  const double seconds = record.total_ms / 1000;
+  const bool cancelled = record.finish_reason == "error: cancelled";
+  // Other failures are counted by the request that is told of them, with the status that it gets.
+  if (cancelled || !record.finish_reason.starts_with("error: ")) counts.seconds = seconds;
+  if (cancelled) counts.status = 499;
   if (job.first_token != std::chrono::steady_clock::time_point{}) {
     counts.first_token_seconds = record.first_token_ms / 1000;
   }
   counts.prompt_tokens = record.prompt_tokens;
   counts.completion_tokens = record.completion_tokens;
-  counts.status = record.finish_reason == "error: cancelled"    ? 499
-                  : record.finish_reason.starts_with("error: ") ? 502
-                                                                : 200;
   metrics.generation(record.provider, record.route)->count(job.endpoint, counts);
   const auto source = record.attempts > 0 ? AnswerSource::upstream : AnswerSource::local;
   const double waited = std::chrono::duration<double>(job.waited).count();
-  metrics.count_overhead(source, std::max(0.0, counts.seconds - waited));
+  metrics.count_overhead(source, std::max(0.0, seconds - waited));
   if (source == AnswerSource::upstream) {
     const auto drift =
         fingerprints->observe(record.provider, record.requested_model, record.fingerprint);

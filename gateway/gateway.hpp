@@ -71,5 +71,7 @@ struct Gateway {
 
 // The HTTP handler: routes a request to its endpoint. `gateway` must outlive the server.
 Handler make_handler(Gateway& gateway);
+// Counts and logs the requests that never reach the handler.
+RefusalHook make_refusal_log(Gateway& gateway);
 
 }  // namespace fixpoint

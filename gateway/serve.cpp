@@ -179,6 +179,7 @@ int serve(const ServeArguments& arguments) {
   gateway.loopback = address.loopback;
   ServerOptions options = server_options(config.server, address);
   options.max_connections = raise_descriptor_limit(options.max_connections);
+  options.on_refused = make_refusal_log(gateway);
   Server server(cores, options, make_handler(gateway));
   const AdminFile admin(config.data_dir, address.address, server.port(),
                         !config.server.tls_cert_file.empty());

@@ -149,7 +149,11 @@ Task<bool> Delivery::take(const AnswerEvent& event) {
   if (const auto* complete = std::get_if<AnswerComplete>(&event)) {
     co_await finish(*complete);
   } else {
-    co_await fail(std::get<AnswerFailure>(event));
+    const auto& failure = std::get<AnswerFailure>(event);
+    if (exchange_.cache != CacheResult::joined) {  // once: by the request that it was made for
+      exchange_.generation_failed(plan_.route->config->model, failure.status);
+    }
+    co_await fail(failure);
   }
   co_return true;
 }
@@ -209,6 +213,7 @@ Task<void> Delivery::fail(const AnswerFailure& failure) {
     if (plan_.tenant && is_rate_limit(field.name)) continue;
     response.headers.set(field.name, field.value);
   }
+  note_ids(response.headers);
   response.body = std::make_shared<const std::string>(failure.body);
   exchange_.answered_bytes(failure.body.size());
   const auto sent = co_await writer_.send(response);
@@ -229,6 +234,7 @@ Task<void> Delivery::end_early() {
 Task<void> Delivery::send_plain(std::shared_ptr<const std::string> body) {
   Response response;
   response.headers = final_headers();
+  note_ids(response.headers);
   response.body = std::move(body);
   exchange_.answered_bytes(response.body->size());
   const auto sent = co_await writer_.send(response);
@@ -281,6 +287,7 @@ Response Delivery::stream_head() {
   Response head;
   head.content_type = "text/event-stream; charset=utf-8";
   head.headers = final_headers();
+  note_ids(head.headers);
   head.headers.add("X-Accel-Buffering", "no");  // nginx in front must not collect the stream
   return head;
 }
@@ -294,6 +301,15 @@ Headers Delivery::final_headers() {
     headers.add("request-id", exchange_.id);
   }
   return headers;
+}
+
+// What the client is told is what it will ask about.
+void Delivery::note_ids(const Headers& shown) {
+  for (const char* name : {"x-request-id", "request-id"}) {
+    const auto* id = shown.find(name);
+    if (id && *id != exchange_.id) exchange_.upstream_request_id = *id;
+  }
+  if (const auto* id = shown.find("x-fixpoint-generation")) exchange_.generation = *id;
 }
 
 }  // namespace fixpoint

@@ -37,6 +37,7 @@ class Delivery {
   void use_head(const AnswerHead& head);
   Response stream_head();
   Headers final_headers();
+  void note_ids(const Headers& shown);
 
   const Plan& plan_;
   ResponseWriter& writer_;

@@ -29,9 +29,18 @@ Exchange::~Exchange() {
   if (gateway_.spans && trace && trace->sampled) export_span();
 }
 
+void Exchange::generation_failed(std::string_view route, int failed_with) const {
+  GenerationCounts counts;
+  counts.status = failed_with;
+  counts.seconds = duration<double>(steady_clock::now() - started_).count();
+  gateway_.metrics.generation(upstream, route)->count(static_cast<Endpoint>(kind), counts);
+}
+
 void Exchange::log(std::chrono::nanoseconds took) const {
   AccessRecord record;
   record.id = id;
+  record.upstream_request_id = upstream_request_id;
+  record.generation = generation;
   record.peer = request_.peer;
   if (tenant) record.tenant = tenant->key.id;
   record.method = request_.method;
@@ -63,7 +72,7 @@ void Exchange::export_span() const {
   span.name = request_.method + " " + request_.path;
   span.start = started_at_;
   span.end = std::chrono::system_clock::now();
-  span.failed = status >= 400;
+  span.failed = status >= 500;  // a client's error is none of the server's span
   if (span.failed) span.error_type = std::to_string(status);
   span.method = request_.method;
   span.path = request_.path;
@@ -71,8 +80,8 @@ void Exchange::export_span() const {
   if (kind <= RequestKind::count_tokens) {
     span.operation = operation_name(static_cast<Endpoint>(kind));
     span.provider = upstream;
-    span.request_model = model;
-    span.response_model = response_model;
+    span.request_model = without_secrets(model);  // the client's text, which upstreams repeat
+    span.response_model = without_secrets(response_model);
     if (!finish_reason.empty()) span.finish_reasons.push_back(finish_reason);
     span.response_id = generation;
     span.has_usage = prompt_tokens >= 0;
@@ -83,6 +92,7 @@ void Exchange::export_span() const {
   }
   if (cache) span.cache_result = to_string(*cache);
   span.request_id = id;
+  span.upstream_request_id = upstream_request_id;
   if (tenant) span.tenant = tenant->key.id;
   span.upstream = upstream;
   span.attempt = attempts > 0 ? static_cast<std::uint32_t>(attempts) : 0;

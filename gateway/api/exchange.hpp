@@ -25,7 +25,8 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  const std::string id;  // x-request-id
+  const std::string id;             // x-request-id, unless the upstream's is passed on
+  std::string upstream_request_id;  // that one
   const RequestKind kind;
   TenantPtr tenant;
   std::string model;     // as requested
@@ -40,6 +41,8 @@ class Exchange {
   std::chrono::steady_clock::time_point first_byte{};
   std::optional<TraceContext> trace;  // of a request for an answer
 
+  // Counts the failure of a generation that was made for this request; `route`: its route's model.
+  void generation_failed(std::string_view route, int failed_with) const;
   void answered_bytes(std::size_t count) {
     if (count == 0) return;
     if (bytes_out == 0) first_byte = std::chrono::steady_clock::now();

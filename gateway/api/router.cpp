@@ -159,4 +159,11 @@ Handler make_handler(Gateway& gateway) {
   };
 }
 
+RefusalHook make_refusal_log(Gateway& gateway) {
+  return [&gateway](const Request& request, int status) {
+    Exchange exchange(gateway, request, target_of(request.path).kind);
+    exchange.status = status;
+  };
+}
+
 }  // namespace fixpoint

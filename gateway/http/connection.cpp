@@ -315,6 +315,7 @@ Task<void> Connection::refuse(const RequestError& error) {
   keep_alive_ = false;
   linger_ = true;
   started_ = finished_ = false;
+  if (core_->options.on_refused) core_->options.on_refused(*request_, error.status);
   co_await send_error(error);
 }
 

@@ -45,10 +45,14 @@ RequestParser::RequestParser(Request& request, const RequestLimits& limits)
 std::optional<RequestError> RequestParser::put_head(std::string_view head) {
   error_code ec;
   const std::size_t used = put(boost::asio::buffer(head.data(), head.size()), ec);
+  // First: what is refused is logged with its path.
+  std::optional<RequestError> wrong_target;
+  if (!target_.empty()) wrong_target = check_target();
   if (ec && ec != http::error::need_more) return refuse(ec, head);
   if (!is_header_done() || used != head.size()) return bad("the header ends early");
   keep_alive_ = http::basic_parser<true>::keep_alive();
-  return check_head();
+  if (auto error = check_head()) return error;
+  return wrong_target;
 }
 
 std::optional<RequestError> RequestParser::put_body(std::string_view bytes, std::size_t& used) {
@@ -100,7 +104,7 @@ std::optional<RequestError> RequestParser::check_head() {
     }
     expects_continue_ = !http_1_0_;
   }
-  return check_target();
+  return std::nullopt;
 }
 
 // RFC 9112, section 6: anything about the length that two readers could take differently is

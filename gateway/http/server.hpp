@@ -62,6 +62,10 @@ class ResponseWriter {
 // keeps it.
 using Handler = std::function<Task<void>(const RequestPtr& request, ResponseWriter& writer)>;
 
+// Hears of each request that is refused before a handler runs, with the status: its peer is known,
+// the rest as far as it was read. Runs on the connection's core.
+using RefusalHook = std::function<void(const Request& request, int status)>;
+
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;     // 0: the system picks
@@ -74,6 +78,7 @@ struct ServerOptions {
   std::chrono::milliseconds body_timeout{60000};    // between bytes
   std::chrono::milliseconds idle_timeout{75000};
   std::chrono::milliseconds write_timeout{60000};  // a client that takes nothing for so long is cut
+  RefusalHook on_refused = {};                     // may be empty
 };
 
 // Errors before a handler runs (400, 408, 413, 414, 431, 501, 505) have an OpenAI-shaped JSON body.

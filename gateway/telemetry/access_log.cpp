@@ -98,6 +98,8 @@ std::int64_t bounded(std::uint64_t value) {
 std::string access_line(const AccessRecord& record, LogFormat format, std::string_view time) {
   Line line(format, time);
   line.text("id", record.id);
+  line.text("upstream_request_id", record.upstream_request_id);
+  line.text("generation", record.generation);
   line.text("peer", record.peer);
   line.text("tenant", record.tenant);
   line.text("method", record.method);

@@ -13,7 +13,9 @@ namespace fixpoint {
 // What one line tells; empty strings and negative numbers are left out. The views must live until
 // log_access() returns. Headers, prompts, answers and query strings have no place here.
 struct AccessRecord {
-  std::string_view id;  // x-request-id
+  std::string_view id;                   // the gateway's own
+  std::string_view upstream_request_id;  // what the client saw instead of it
+  std::string_view generation;           // id in the token log
   std::string_view peer, tenant, method, path;
   std::string_view endpoint;  // "chat.completions", "models"
   std::string_view model;     // as requested

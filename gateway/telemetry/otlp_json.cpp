@@ -86,6 +86,7 @@ void append_attributes(std::string& out, const Span& span) {
   }
   attributes.text("fixpoint.cache.result", span.cache_result);
   attributes.text("fixpoint.request.id", span.request_id);
+  attributes.text("fixpoint.upstream.request.id", span.upstream_request_id);
   attributes.text("fixpoint.tenant", span.tenant);
   attributes.text("fixpoint.upstream", span.upstream);
   if (span.attempt != 0) attributes.number("fixpoint.attempt", span.attempt);

@@ -189,7 +189,7 @@ void GenerationMetrics::count(Endpoint endpoint, const GenerationCounts& counts)
                                "Time from a request to the end of its answer.", duration_bounds(),
                                all);
   };
-  operation.seconds[error].get(make_seconds).observe(counts.seconds);
+  if (counts.seconds >= 0) operation.seconds[error].get(make_seconds).observe(counts.seconds);
   if (counts.first_token_seconds >= 0) {
     const auto make = [&]() -> Histogram& {
       return registry_.histogram("gen_ai_server_time_to_first_token_seconds",

@@ -94,7 +94,7 @@ class UpstreamMetrics {
 // One generation when it is over, also one that failed.
 struct GenerationCounts {
   int status = 200;                 // what the client got
-  double seconds = 0;               // to the end of the answer
+  double seconds = -1;              // to the end of the answer; negative: not counted here
   double first_token_seconds = -1;  // negative: not known (plain answers)
   std::uint64_t prompt_tokens = 0, completion_tokens = 0;
 };

@@ -38,9 +38,9 @@ struct Span {
   std::vector<std::string> finish_reasons;
   bool has_usage = false;
   std::uint64_t input_tokens = 0, output_tokens = 0;
-  // The gateway's own: fixpoint.cache.result, fixpoint.request.id, fixpoint.tenant,
-  // fixpoint.upstream, fixpoint.attempt.
-  std::string cache_result, request_id, tenant, upstream;
+  // The gateway's own: fixpoint.cache.result, fixpoint.request.id, fixpoint.upstream.request.id,
+  // fixpoint.tenant, fixpoint.upstream, fixpoint.attempt.
+  std::string cache_result, request_id, upstream_request_id, tenant, upstream;
   std::uint32_t attempt = 0;
 };
 

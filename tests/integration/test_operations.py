@@ -60,9 +60,37 @@ class AccessLog(GatewayTest):
                 self.assertEqual((entry["prompt_tokens"], entry["completion_tokens"]),
                                  (usage["prompt_tokens"], usage["completion_tokens"]))
                 self.assertAlmostEqual(entry["cost"], usage["total_tokens"] / 1e6, 9)
+                self.assertRegex(entry["id"], "^req-")
+                self.assertEqual(entry["upstream_request_id"], answer.headers["x-request-id"])
             else:
                 self.assertEqual(entry["id"], answer.headers["x-request-id"])
                 self.assertNotIn("upstream", entry)
+                self.assertNotIn("upstream_request_id", entry)
+            self.assertEqual(entry["generation"], answer.headers["x-fixpoint-generation"])
+
+    def test_ids_of_failures(self):
+        answer = chat(self.gateway.port, "mock-error-500-ids")
+        entry = self.entry(model="mock-error-500-ids")
+        self.assertEqual(entry["upstream_request_id"], answer.headers["x-request-id"])
+        self.assertNotIn("generation", entry)  # there is none
+        # The client has only the head of this one to ask about.
+        with leaving(self.gateway.port, "mock-stream-50-100-ids", stream=True) as connection:
+            head = connection.recv(65536).decode().lower()
+        entry = self.entry(model="mock-stream-50-100-ids")
+        for name in ("upstream_request_id", "generation"):
+            self.assertIn(entry[name], head)
+
+    def test_refused_by_the_http_layer(self):
+        self.assertEqual(call(self.gateway.port, "GET", "/healthz", headers={"x-large": "a" * 20_000}).status, 431)
+        self.assertGreater(self.entry(status=431)["peer"], "127.0.0.1:")
+        with socket.create_connection(("127.0.0.1", self.gateway.port), PATIENCE_S) as connection:
+            connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+                               b"Content-Length: 17000000\r\n\r\n")
+            self.assertIn(b" 413 ", connection.recv(4096))
+        entry = self.entry(status=413)
+        self.assertEqual((entry["method"], entry["path"]), ("POST", "/v1/chat/completions"))
+        for endpoint, status in (("other", "431"), ("chat.completions", "413")):
+            self.assertEqual(metric(self.gateway.port, "fixpoint_requests_total", endpoint=endpoint, status=status), 1)
 
     def test_failures(self):
         chat(self.gateway.port, "away")
@@ -149,7 +177,7 @@ class Traces(GatewayTest):
     def config(cls):
         return {"telemetry": {"otlp_endpoint": f"http://127.0.0.1:{cls.collector.port}", "service_name": "test-gateway",
                               "interval": "100ms", "headers": {"x-tenant": "telemetry-secret"}},
-                "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "x"}],
+                "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "sk-upstream-secret"}],
                 "routes": [{"model": "*", "upstream": "mock"}]}
 
     def spans(self, trace):
@@ -237,6 +265,21 @@ class Traces(GatewayTest):
             self.assertEqual(server.get("status", {}).get("code"), 2 if status == "500" else None)
             self.assertEqual(server["attributes"].get("error.type"), "500" if status == "500" else None)
 
+    def test_a_clients_error_is_not_the_spans(self):
+        trace = "9" * 32
+        chat(self.gateway.port, "mock-error-400", "x", {"traceparent": f"00-{trace}-{SPAN}-01"})
+        span = wait_until(self, lambda: self.spans(trace), "a span arrived")[0]
+        self.assertEqual(span["attributes"]["http.response.status_code"], "400")
+        self.assertNotIn("status", span)
+        self.assertNotIn("error.type", span["attributes"])
+
+    def test_secrets_stay_out(self):
+        trace = "a" * 32
+        chat(self.gateway.port, "sk-upstream-secret", "x", {"traceparent": f"00-{trace}-{SPAN}-01"})
+        span = wait_until(self, lambda: self.spans(trace), "a span arrived")[0]
+        self.assertEqual(span["attributes"]["gen_ai.request.model"], "***")
+        self.assertNotIn("sk-upstream-secret", json.dumps(span))
+
     def test_passed_on_as_it_is_where_nothing_is_exported(self):
         gateway = Gateway({name: value for name, value in self.config().items() if name != "telemetry"})
         self.addCleanup(gateway.stop)
@@ -249,6 +292,8 @@ class Traces(GatewayTest):
         self.addCleanup(gateway.stop)
         for i in range(5):
             self.assertEqual(chat(gateway.port, "mock", f"{i}").status, 200)
+        wait_until(self, lambda: metric(gateway.port, "fixpoint_spans_lost_total", reason="not_taken") == 5,
+                   "the lost spans are counted")
 
 
 class Metrics(GatewayTest):
@@ -287,6 +332,11 @@ class Metrics(GatewayTest):
                      "fixpoint_upstream_breaker_state", "fixpoint_upstream_queue_depth", "fixpoint_upstream_in_flight",
                      "fixpoint_cache_write_failures_total", "fixpoint_log_write_failures_total"):
             self.assertIsNotNone(metric(port, name), name)
+        chat(port, "mock-error-429", "x")
+        chat(port, "mock-errorevent-2", "x", stream=True)  # that there were tokens counts no failure twice
+        for error_type, count in (("", 1), ("429", 1), ("5xx", 2)):
+            self.assertEqual(metric(port, "gen_ai_server_request_duration_seconds_count", **labels,
+                                    error_type=error_type), count, error_type)
 
     def test_it_is_prometheus_text(self):
         answer = call(self.gateway.port, "GET", "/metrics")

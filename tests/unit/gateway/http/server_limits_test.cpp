@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -136,6 +137,45 @@ TEST_F(ServerLimits, DrainCutsWhatIsLeftAtTheDeadline) {
   EXPECT_EQ(seen_.cancelled, 1);
   EXPECT_EQ(server_->server().connections(), 0u);
   EXPECT_TRUE(stuck.closed_within(milliseconds(2000)));
+}
+
+TEST_F(ServerLimits, HandlersHearBeforeTheyAreCut) {
+  start();
+  RawClient busy(port());
+  ASSERT_TRUE(busy.send(get("/last-words")));
+  ASSERT_TRUE(eventually([&] { return seen_.started == 1; }));
+  std::thread drain([&] { server_->server().drain(milliseconds(100)); });
+  EXPECT_EQ(busy.read_reply().body, "goodbye");
+  drain.join();
+  EXPECT_EQ(server_->server().connections(), 0u);
+}
+
+TEST_F(ServerLimits, RefusedRequestsAreTold) {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  ServerOptions options;
+  options.max_body_bytes = 1024;
+  options.header_timeout = milliseconds(200);
+  options.on_refused = [&](const Request& request, int status) {
+    const std::lock_guard lock(mutex);
+    told.push_back(std::to_string(status) + " " + request.method + " " + request.path);
+    EXPECT_TRUE(request.peer.starts_with("127.0.0.1:")) << request.peer;
+  };
+  start(options);
+  for (const std::string& text :
+       {get("/1", "X: " + std::string(20'000, 'x') + "\r\n"), std::string("nonsense\r\n\r\n"),
+        std::string("POST /v1/big HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"),
+        std::string("GET /slow HTTP/1.1\r\n"), get("/good")}) {
+    RawClient client(port());
+    ASSERT_TRUE(client.send(text));
+    EXPECT_NE(client.read_reply().status, 0);
+  }
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(told.size(), 4u);
+  EXPECT_TRUE(told[0].starts_with("431 ")) << told[0];
+  EXPECT_TRUE(told[1].starts_with("400 ")) << told[1];
+  EXPECT_EQ(told[2], "413 POST /v1/big");
+  EXPECT_TRUE(told[3].starts_with("408 ")) << told[3];
 }
 
 TEST_F(ServerLimits, AnAddressInUseIsAnErrorAtStart) {

@@ -20,6 +20,8 @@ constexpr std::string_view kTime = "2026-11-29T21:00:00.123Z";
 AccessRecord whole_record() {
   AccessRecord record;
   record.id = "req-1";
+  record.upstream_request_id = "up-1";
+  record.generation = "gen-1";
   record.peer = "127.0.0.1:5";
   record.tenant = "team";
   record.method = "POST";
@@ -43,7 +45,8 @@ AccessRecord whole_record() {
 
 TEST(AccessLine, AsText) {
   EXPECT_EQ(access_line(whole_record(), LogFormat::text, kTime),
-            "2026-11-29T21:00:00.123Z info request id=req-1 peer=127.0.0.1:5 tenant=team "
+            "2026-11-29T21:00:00.123Z info request id=req-1 upstream_request_id=up-1 "
+            "generation=gen-1 peer=127.0.0.1:5 tenant=team "
             "method=POST path=/v1/messages endpoint=messages model=claude-x upstream=anthropic "
             "status=200 ms=1234.567 first_byte_ms=0.012 bytes_in=10 bytes_out=20 cache=miss "
             "attempts=2 prompt_tokens=3 completion_tokens=0 cost=0.000012500 "
@@ -53,7 +56,8 @@ TEST(AccessLine, AsText) {
 TEST(AccessLine, AsJson) {
   const json line = json::parse(access_line(whole_record(), LogFormat::json, kTime));
   EXPECT_EQ(line, json::parse(R"({"time": "2026-11-29T21:00:00.123Z", "level": "info",
-      "event": "request", "id": "req-1", "peer": "127.0.0.1:5", "tenant": "team", "method": "POST",
+      "event": "request", "id": "req-1", "upstream_request_id": "up-1", "generation": "gen-1",
+      "peer": "127.0.0.1:5", "tenant": "team", "method": "POST",
       "path": "/v1/messages", "endpoint": "messages", "model": "claude-x",
       "upstream": "anthropic", "status": 200, "ms": 1234.567, "first_byte_ms": 0.012,
       "bytes_in": 10, "bytes_out": 20, "cache": "miss", "attempts": 2, "prompt_tokens": 3,

@@ -61,6 +61,8 @@ TEST(OtlpJson, IsAnExportRequest) {
   span.input_tokens = 12;
   span.output_tokens = UINT64_MAX;
   span.cache_result = "miss";
+  span.request_id = "req-1";
+  span.upstream_request_id = "up-1";
   span.attempt = 1;
   const json body = json::parse(otlp_json({span, span_named("second")}, "my gateway"));
   const json& resource = body["resourceSpans"][0];
@@ -94,6 +96,8 @@ TEST(OtlpJson, IsAnExportRequest) {
       "gen_ai.usage.input_tokens": {"intValue": "12"},
       "gen_ai.usage.output_tokens": {"intValue": "9223372036854775807"},
       "fixpoint.cache.result": {"stringValue": "miss"},
+      "fixpoint.request.id": {"stringValue": "req-1"},
+      "fixpoint.upstream.request.id": {"stringValue": "up-1"},
       "fixpoint.attempt": {"intValue": "1"}})"));
   const json& second = scope["spans"][1];
   EXPECT_FALSE(second.contains("parentSpanId"));
