@@ -71,7 +71,8 @@ struct Gateway {
 
 // The HTTP handler: routes a request to its endpoint. `gateway` must outlive the server.
 Handler make_handler(Gateway& gateway);
-// Counts and logs the requests that never reach the handler.
-RefusalHook make_refusal_log(Gateway& gateway);
+// The server's answers to requests that never reach the handler, in the shape of the client's API;
+// they are counted and logged.
+Refusal make_refusal(Gateway& gateway);
 
 }  // namespace fixpoint

@@ -178,8 +178,8 @@ int serve(const ServeArguments& arguments) {
   const auto address = address_for(gateway, config.server);
   gateway.loopback = address.loopback;
   ServerOptions options = server_options(config.server, address);
+  options.refusal = make_refusal(gateway);
   options.max_connections = raise_descriptor_limit(options.max_connections);
-  options.on_refused = make_refusal_log(gateway);
   Server server(cores, options, make_handler(gateway));
   const AdminFile admin(config.data_dir, address.address, server.port(),
                         !config.server.tls_cert_file.empty());

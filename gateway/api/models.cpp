@@ -60,12 +60,12 @@ Response list_models(const Settings& settings, const Tenant* tenant, Api api) {
 }
 
 Response retrieve_model(const Settings& settings, const Tenant* tenant, std::string_view id,
-                        Api api) {
+                        Api api, std::string_view request_id) {
   const auto* route = settings.find_route(id);
   if (!route || !may_use(tenant, id)) {
     return to_response(api_error(404, "invalid_request_error", "model_not_found",
                                  "The model '" + std::string(id) + "' does not exist"),
-                       api);
+                       api, request_id);
   }
   return json_response(model_json(id, *route->config, api));
 }

@@ -33,6 +33,15 @@ Target target_of(const std::string& path) {
   return {};
 }
 
+Api api_for(const Target& target, const Headers& headers) {
+  return target.endpoint ? api_of(*target.endpoint) : api_of_client(headers);
+}
+
+void set_request_id(const std::string& id, Api api, Headers& headers) {
+  headers.set("x-request-id", id);
+  if (api == Api::anthropic) headers.set("request-id", id);
+}
+
 Response json_response(int status, const ordered_json& body) {
   Response response;
   response.status = status;
@@ -52,12 +61,13 @@ Response ready_response(const Gateway& gateway) {
   return json_response(is_ready ? 200 : 503, {{"status", is_ready ? "ready" : "loading models"}});
 }
 
-Response models_response(const Gateway& gateway, const Request& request, const Tenant* tenant) {
+Response models_response(const Gateway& gateway, const Request& request, const Exchange& exchange) {
   const auto settings = gateway.settings();
+  const Tenant* tenant = exchange.tenant.get();
   const Api api = api_of_client(request.headers);
   if (request.path == kModels) return list_models(*settings, tenant, api);
   const auto id = percent_decoded(request.path.substr(kModels.size() + 1));
-  return retrieve_model(*settings, tenant, id, api);
+  return retrieve_model(*settings, tenant, id, api, exchange.id);
 }
 
 // The path's answer to GET; nothing for paths that GET is not for.
@@ -71,7 +81,7 @@ std::optional<Response> answer_get(const Gateway& gateway, const Request& reques
     case RequestKind::metrics:
       return metrics_response(gateway);
     case RequestKind::models:
-      return models_response(gateway, request, exchange.tenant.get());
+      return models_response(gateway, request, exchange);
     default:
       return {};
   }
@@ -121,7 +131,7 @@ std::optional<ApiError> refusal(const Gateway& gateway, const Target& target,
 
 Task<void> dispatch(Gateway& gateway, const Target& target, const RequestPtr& request,
                     ResponseWriter& writer, Exchange& exchange) {
-  const Api api = target.endpoint ? api_of(*target.endpoint) : api_of_client(request->headers);
+  const Api api = api_for(target, request->headers);
   const auto refused = refusal(gateway, target, *request, exchange);
   if (refused) {
     co_await send_error(*refused, api, writer, exchange);
@@ -138,8 +148,7 @@ Task<void> dispatch(Gateway& gateway, const Target& target, const RequestPtr& re
   } else {
     response = answer_get(gateway, *request, exchange).value();
   }
-  response.headers.set("x-request-id", exchange.id);
-  if (api == Api::anthropic) response.headers.set("request-id", exchange.id);
+  set_request_id(exchange.id, api, response.headers);
   if (response.body) exchange.answered_bytes(response.body->size());
   const auto sent = co_await writer.send(response);
   exchange.status = sent ? response.status : 499;
@@ -159,10 +168,18 @@ Handler make_handler(Gateway& gateway) {
   };
 }
 
-RefusalHook make_refusal_log(Gateway& gateway) {
-  return [&gateway](const Request& request, int status) {
-    Exchange exchange(gateway, request, target_of(request.path).kind);
-    exchange.status = status;
+Refusal make_refusal(Gateway& gateway) {
+  return [&gateway](const Request& request, const RequestError& error) {
+    const Target target = target_of(request.path);
+    Exchange exchange(gateway, request, target.kind);
+    exchange.status = error.status;
+    const Api api = api_for(target, request.headers);
+    const char* type = error.status < 500 ? "invalid_request_error" : "server_error";
+    auto response =
+        to_response(api_error(error.status, type, error.code, error.message), api, exchange.id);
+    set_request_id(exchange.id, api, response.headers);
+    exchange.answered_bytes(response.body->size());
+    return response;
   };
 }
 

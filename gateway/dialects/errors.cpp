@@ -29,8 +29,6 @@ std::string_view openai_type(int status) {
 
 std::string_view anthropic_type(int status) {
   switch (status) {
-    case 400:
-      return "invalid_request_error";
     case 401:
       return "authentication_error";
     case 402:
@@ -48,7 +46,7 @@ std::string_view anthropic_type(int status) {
     case 529:
       return "overloaded_error";
     default:
-      return "api_error";
+      return status >= 500 ? "api_error" : "invalid_request_error";
   }
 }
 

@@ -27,15 +27,18 @@ constexpr std::size_t kIdleBuffer = 16 * 1024;
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-std::shared_ptr<const std::string> error_body(const RequestError& error) {
+Response plain_refusal(const RequestError& error) {
   const nlohmann::json json = {
       {"error",
        {{"message", error.message},
         {"type", error.status < 500 ? "invalid_request_error" : "server_error"},
         {"param", nullptr},
         {"code", error.code}}}};
-  return std::make_shared<const std::string>(
+  Response response;
+  response.status = error.status;
+  response.body = std::make_shared<const std::string>(
       json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return response;
 }
 
 }  // namespace
@@ -315,14 +318,8 @@ Task<void> Connection::refuse(const RequestError& error) {
   keep_alive_ = false;
   linger_ = true;
   started_ = finished_ = false;
-  if (core_->options.on_refused) core_->options.on_refused(*request_, error.status);
-  co_await send_error(error);
-}
-
-Task<void> Connection::send_error(const RequestError& error) {
-  Response response;
-  response.status = error.status;
-  response.body = error_body(error);
+  const Refusal& refusal = core_->options.refusal;
+  const Response response = refusal ? refusal(*request_, error) : plain_refusal(error);
   const Result<void> sent = co_await send(response);
   (void)sent;  // kept in error_
 }
@@ -353,7 +350,9 @@ Task<void> Connection::handle() {
   if (error_) co_return;
   if (!started_) {
     const RequestError failure{500, "internal_error", "the server failed to answer"};
-    co_await send_error(failure);
+    const Response response = plain_refusal(failure);
+    const Result<void> sent = co_await send(response);
+    (void)sent;
   } else if (!finished_) {
     abort();
   }

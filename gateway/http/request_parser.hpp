@@ -11,13 +11,6 @@
 
 namespace fixpoint {
 
-// A request that is refused before a handler sees it.
-struct RequestError {
-  int status = 400;
-  std::string code;     // the "code" member of the JSON error
-  std::string message;  // one sentence
-};
-
 struct RequestLimits {
   std::size_t body_bytes = 16u << 20;
   std::size_t fields = 100;

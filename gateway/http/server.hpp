@@ -62,9 +62,9 @@ class ResponseWriter {
 // keeps it.
 using Handler = std::function<Task<void>(const RequestPtr& request, ResponseWriter& writer)>;
 
-// Hears of each request that is refused before a handler runs, with the status: its peer is known,
-// the rest as far as it was read. Runs on the connection's core.
-using RefusalHook = std::function<void(const Request& request, int status)>;
+// Words the answer to a request that is refused before a handler runs: its peer is known, the rest
+// as far as it was read. Runs on the connection's core.
+using Refusal = std::function<Response(const Request& request, const RequestError& error)>;
 
 struct ServerOptions {
   std::string address = "127.0.0.1";
@@ -78,10 +78,12 @@ struct ServerOptions {
   std::chrono::milliseconds body_timeout{60000};    // between bytes
   std::chrono::milliseconds idle_timeout{75000};
   std::chrono::milliseconds write_timeout{60000};  // a client that takes nothing for so long is cut
-  RefusalHook on_refused = {};                     // may be empty
+  // Words the answer to a request that is refused before a handler runs: its peer is known, the
+  // rest as far as it was read. Runs on the connection's core.
+  using Refusal = std::function<Response(const Request& request, const RequestError& error)>;
 };
 
-// Errors before a handler runs (400, 408, 413, 414, 431, 501, 505) have an OpenAI-shaped JSON body.
+// Errors before a handler runs: 400, 408, 413, 414, 431, 501, 505.
 class Server {
  public:
   // Binds at once. Throws std::system_error when the address cannot be bound and std::runtime_error

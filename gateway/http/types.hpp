@@ -59,6 +59,13 @@ struct Request {
 // Whoever keeps one keeps the request as it is: its connection takes another for the next.
 using RequestPtr = std::shared_ptr<const Request>;
 
+// A request that is refused before a handler sees it.
+struct RequestError {
+  int status = 400;
+  std::string code;     // the "code" member of the JSON error
+  std::string message;  // one sentence
+};
+
 struct Response {
   int status = 200;
   Headers headers;  // without framing fields (Content-Length, Transfer-Encoding, Connection, Date)

@@ -17,7 +17,9 @@ TEST(DialectErrors, HaveTheShapeOfTheirApi) {
                                                {401, "authentication_error"},
                                                {403, "permission_error"},
                                                {404, "not_found_error"},
+                                               {405, "invalid_request_error"},
                                                {413, "request_too_large"},
+                                               {422, "invalid_request_error"},
                                                {429, "rate_limit_error"},
                                                {500, "api_error"},
                                                {502, "api_error"}};

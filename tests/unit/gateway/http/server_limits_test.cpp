@@ -156,10 +156,13 @@ TEST_F(ServerLimits, RefusedRequestsAreTold) {
   ServerOptions options;
   options.max_body_bytes = 1024;
   options.header_timeout = milliseconds(200);
-  options.on_refused = [&](const Request& request, int status) {
+  options.refusal = [&](const Request& request, const RequestError& error) {
     const std::lock_guard lock(mutex);
-    told.push_back(std::to_string(status) + " " + request.method + " " + request.path);
+    told.push_back(std::to_string(error.status) + " " + request.method + " " + request.path);
     EXPECT_TRUE(request.peer.starts_with("127.0.0.1:")) << request.peer;
+    Response response;
+    response.status = error.status;
+    return response;
   };
   start(options);
   for (const std::string& text :
