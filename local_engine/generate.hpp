@@ -69,6 +69,7 @@ struct GenerateEvent {
   std::vector<GeneratedToken> tokens;
   std::size_t visible_tokens = 0;
   std::optional<FinishReason> finish;  // set on the last event of a success
+  std::string stopped_by;              // then: the stop string that ended it; empty: none did
   std::optional<Error> error;          // set on the last event of a failure
   Usage usage;                         // counts so far
 };

@@ -62,6 +62,7 @@ bool Generation::advance() {
     event.text = text_.push(hidden ? std::string_view() : tokenizer.bytes(id));
     if (text_.stopped()) {
       event.finish = FinishReason::stop;
+      event.stopped_by = text_.stopped_by();
     } else if (event.usage.completion_tokens == max_tokens_) {
       event.text += text_.finish();
       event.finish = FinishReason::length;

@@ -133,6 +133,8 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
       last[chat ? "delta" : "text"] = chat ? Json::object() : Json("");
       last["logprobs"] = nullptr;
       last["finish_reason"] = finish_name(*event.finish);
+      // For Anthropic's stop_sequence. OpenAI's own answers do not say.
+      if (job_->translator && !event.stopped_by.empty()) last["stop_reason"] = event.stopped_by;
       emit(std::move(last));
     }
   }

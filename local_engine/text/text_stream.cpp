@@ -49,10 +49,11 @@ std::size_t growing_suffix(std::string_view text, std::string_view stop) {
 TextStream::TextStream(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
 std::string TextStream::push(std::string_view token_bytes) {
-  if (stopped_) return {};
+  if (stopped()) return {};
   held_ += token_bytes;
   held_sizes_.push_back(token_bytes.size());
 
+  const std::string* first = nullptr;
   std::size_t first_end = std::string::npos, first_start = std::string::npos, growing = 0;
   for (const std::string& stop : stops_) {
     const std::size_t start = held_.find(stop);
@@ -64,19 +65,20 @@ std::string TextStream::push(std::string_view token_bytes) {
     if (end < first_end || (end == first_end && start < first_start)) {
       first_end = end;
       first_start = start;
+      first = &stop;
     }
   }
-  if (first_end == std::string::npos) return show(held_.size() - growing, false);
+  if (!first) return show(held_.size() - growing, false);
 
   std::string text = show(first_start, true);
-  stopped_ = true;
+  stopped_by_ = *first;
   held_.clear();
   held_sizes_.clear();
   return text;
 }
 
 std::string TextStream::finish() {
-  return stopped_ ? std::string() : show(held_.size(), true);
+  return stopped() ? std::string() : show(held_.size(), true);
 }
 
 std::string TextStream::show(std::size_t end, bool final) {

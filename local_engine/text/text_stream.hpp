@@ -27,7 +27,8 @@ class TextStream {
   std::string finish();
 
   // A stop string was completed: nothing after it is shown, and push() gives nothing more.
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return !stopped_by_.empty(); }
+  const std::string& stopped_by() const { return stopped_by_; }
   // Tokens pushed so far whose text is shown at least in part. Tokens held back or cut do not
   // count; a token without bytes counts once all before it are shown in full.
   std::size_t tokens_shown() const { return shown_; }
@@ -43,7 +44,7 @@ class TextStream {
   std::deque<std::size_t> held_sizes_;  // their tokens, how many of these bytes each owns
   bool front_counted_ = false;          // the first of them was shown in part and counted
   std::size_t shown_ = 0;
-  bool stopped_ = false;
+  std::string stopped_by_;  // empty: nothing has
 };
 
 }  // namespace fixpoint::engine

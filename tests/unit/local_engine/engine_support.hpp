@@ -27,6 +27,7 @@ class Collector {
       visible_tokens = event.visible_tokens;
       usage = event.usage;
       finish = event.finish;
+      stopped_by = event.stopped_by;
       error = event.error;
       ++events;
       ended_ = event.finish || event.error;
@@ -51,6 +52,7 @@ class Collector {
   std::size_t visible_tokens = 0, events = 0;
   Usage usage;
   std::optional<FinishReason> finish;
+  std::string stopped_by;
   std::optional<Error> error;
 
  private:

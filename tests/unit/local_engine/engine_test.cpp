@@ -49,6 +49,7 @@ TEST_F(EngineTest, StopsAtAnEndToken) {
   Collector c;
   run(*engine, std::move(r), c);
   EXPECT_EQ(c.finish, FinishReason::stop);
+  EXPECT_EQ(c.stopped_by, "");
   EXPECT_EQ(c.text, "");
   EXPECT_EQ(c.ids(), std::vector<TokenId>{299});
   EXPECT_EQ(c.visible_tokens, 0U);
@@ -84,6 +85,7 @@ TEST_F(EngineTest, StopsAtAStopStringAcrossTokens) {
   Collector c;
   run(*engine, r, c);
   EXPECT_EQ(c.finish, FinishReason::stop);
+  EXPECT_EQ(c.stopped_by, stop);
   EXPECT_EQ(c.text, free_running.text.substr(0, first));
   EXPECT_LE(c.tokens.size(), 8U);
   EXPECT_LE(c.visible_tokens, c.tokens.size());

@@ -45,6 +45,7 @@ TEST(TextStream, CutsBeforeAStopStringThatSpansTokens) {
   EXPECT_FALSE(stream.stopped());
   EXPECT_EQ(stream.push("er: no"), "");
   EXPECT_TRUE(stream.stopped());
+  EXPECT_EQ(stream.stopped_by(), "\n\nUser:");
   EXPECT_EQ(stream.push("more"), "");
   EXPECT_EQ(stream.finish(), "");
   EXPECT_EQ(stream.tokens_shown(), 1U);
@@ -63,8 +64,10 @@ TEST(TextStream, GivesBackWhatDidNotBecomeAStopString) {
 TEST(TextStream, TheStopThatEndsFirstWins) {
   TextStream inner({"abc", "b"});
   EXPECT_EQ(inner.push("abc"), "a");
+  EXPECT_EQ(inner.stopped_by(), "b");
   TextStream together({"bc", "abc"});
   EXPECT_EQ(together.push("xabc"), "x");
+  EXPECT_EQ(together.stopped_by(), "abc");
 }
 
 TEST(TextStream, ACharacterCutByAStopIsBroken) {
