@@ -13,7 +13,7 @@ struct TextMember {
   const char* name;
   BlockKind kind;
 };
-// Names of the same thing at different makers; one delta carries at most one of them.
+// Reasoning has two names at different makers; vLLM sends the same text under both.
 constexpr TextMember kTexts[] = {{"reasoning_content", BlockKind::reasoning},
                                  {"reasoning", BlockKind::reasoning},
                                  {"content", BlockKind::text},
@@ -43,16 +43,18 @@ Result<void> ChatBlocks::add(const Json& choice) {
   if (!delta) return {};
   const Json* logprobs = object_member(choice, "logprobs");
   if (logprobs) logprobs = array_member(*logprobs, "content");
-  bool reasoned = false;
   for (const auto& [name, kind] : kTexts) {
     const Json* value = member(*delta, name);
     if (!value || value->is_null()) continue;
     if (!value->is_string()) {
       return fail(ErrorCode::protocol, "chunk: '" + std::string(name) + "' is not a string");
     }
-    if (kind == BlockKind::reasoning && std::exchange(reasoned, true)) continue;
     const auto& piece = value->get_ref<const std::string&>();
     if (piece.empty()) continue;
+    if (kind == BlockKind::reasoning) {
+      if (reasoning_name_.empty()) reasoning_name_ = name;
+      if (name != reasoning_name_) continue;
+    }
     auto done = text(kind, piece, kind == BlockKind::text ? logprobs : nullptr);
     if (!done) return done;
   }

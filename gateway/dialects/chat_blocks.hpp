@@ -64,6 +64,7 @@ class ChatBlocks {
   std::vector<Block> blocks_;  // in order of their first deltas
   std::size_t begun_ = 0;      // how many have begun; all but the last of these have ended
   bool any_call_ = false, any_refusal_ = false;
+  std::string_view reasoning_name_;  // under which its text comes; empty: none came
 };
 
 }  // namespace fixpoint::dialects

@@ -36,8 +36,10 @@ Result<ChatChunk> ChunkReader::read(const SseEvent& event) {
         created && created->is_number_integer() ? created->get<std::int64_t>() : std::time(nullptr);
     started_ = true;
   }
-  if (const std::string* reason = text_member(choice, "finish_reason")) finish_reason_ = *reason;
-  if (const Json* sequence = member(choice, "stop_reason")) stop_sequence_ = *sequence;
+  // Some servers send "" or null in a chunk after the one that had it.
+  const std::string* reason = text_member(choice, "finish_reason");
+  if (reason && !reason->empty()) finish_reason_ = *reason;
+  if (has_value(choice, "stop_reason")) stop_sequence_ = choice["stop_reason"];
   return ChatChunk{choice, false};
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "gateway/dialects/chat_stream.hpp"
@@ -8,14 +10,26 @@ namespace {
 
 constexpr const char* kReasoning[] = {"reasoning_content", "reasoning"};
 
+// What OpenAI says in every chunk. The rest may be of any size (vLLM's prompt_logprobs), and so is
+// said once: repeated with every few characters, it would make a huge stream of a large answer.
+bool is_in_every_chunk(std::string_view name, const Json& value) {
+  constexpr std::string_view kNames[] = {
+      "id", "object", "created", "model", "system_fingerprint", "service_tier"};
+  constexpr std::size_t kMaxText = 256;
+  const std::string* text = value.get_ptr<const std::string*>();
+  const bool small = text ? text->size() <= kMaxText : value.is_primitive();
+  return small && std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 // Writes the chunks of one answer.
 class Chunks {
  public:
   Chunks(Endpoint endpoint, const Json& answer, bool include_usage, Pieces size)
-      : size_(size), chat_(endpoint == Endpoint::chat_completions), head_(Json::object()) {
+      : size_(size), chat_(endpoint == Endpoint::chat_completions) {
     for (const auto& [name, value] : answer.items()) {
       if (name == "choices" || name == "usage") continue;
-      head_[name] = name == "object" && chat_ ? Json("chat.completion.chunk") : value;
+      Json& into = is_in_every_chunk(name, value) ? head_ : once_;
+      into[name] = name == "object" && chat_ ? Json("chat.completion.chunk") : value;
     }
     // OpenAI sends a null usage in all chunks but the last when usage was asked for.
     head_["choices"] = Json::array();
@@ -24,11 +38,11 @@ class Chunks {
 
   void choice(const Json& choice);
   void usage(const Json& usage) {
-    head_["choices"] = Json::array();
     head_["usage"] = usage;
-    events_.push_back({{}, to_text(head_)});
+    send(Json::array());
   }
   std::vector<SseEvent> done() && {
+    if (events_.empty()) send(Json::array());
     events_.push_back({{}, "[DONE]"});
     return std::move(events_);
   }
@@ -45,9 +59,16 @@ class Chunks {
     choice["finish_reason"] = std::move(finish);
     return choice;
   }
-  void emit(Json choice) {
-    head_["choices"] = Json::array({std::move(choice)});
-    events_.push_back({{}, to_text(head_)});
+  void emit(Json choice) { send(Json::array({std::move(choice)})); }
+  void send(Json choices) {
+    head_["choices"] = std::move(choices);
+    if (events_.empty()) {
+      Json first = head_;
+      first.update(once_);
+      events_.push_back({{}, to_text(first)});
+    } else {
+      events_.push_back({{}, to_text(head_)});
+    }
   }
   void emit_text(std::string_view piece, Json logprobs, const char* name = "content") {
     Json delta = Json::object();
@@ -59,7 +80,8 @@ class Chunks {
 
   Pieces size_;
   bool chat_;
-  Json head_, index_;
+  Json head_ = Json::object(), once_ = Json::object();  // of all chunks, of the first alone
+  Json index_;
   std::vector<SseEvent> events_;
 };
 

@@ -167,7 +167,7 @@ Result<void> ChatAssembler::merge_choice(const Json& choice) {
     }
     if (!whole.contains(target)) whole[target] = Json();
     if (target == "finish_reason") {
-      if (!value.is_null()) whole[target] = value;
+      if (!value.is_null() && value != "") whole[target] = value;
       continue;
     }
     if (auto merged = merge_value(target, whole[target], value); !merged) return merged;

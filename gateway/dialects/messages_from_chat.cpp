@@ -9,6 +9,8 @@
 namespace fixpoint::dialects {
 namespace {
 
+constexpr std::string_view kNull = "null";
+
 // An answer of OpenAI's chat/completions for a client of Anthropic's messages.
 class MessagesFromChat final : public EventTranslator, private BlockWriter {
  public:
@@ -62,6 +64,7 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
 
   void begin(const BlockStart& start) override {
     kind_ = start.kind;
+    input_begun_ = false;
     Json block;
     if (kind_ == BlockKind::call) {
       block = {{"type", "tool_use"}, {"id", start.call_id}, {"name", start.name}};
@@ -74,6 +77,26 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
     add({{"type", "content_block_start"}, {"index", index_}, {"content_block", std::move(block)}});
   }
   void append(std::string_view piece, const Json*) override {
+    if (kind_ != BlockKind::call || input_begun_) {
+      add_piece(piece);
+      return;
+    }
+    held_ += piece;
+    if (kNull.starts_with(held_)) return;
+    begin_input();
+  }
+  void end() override {
+    if (held_ != kNull) begin_input();
+    held_.clear();
+    add({{"type", "content_block_stop"}, {"index", index_++}});
+  }
+
+  void begin_input() {
+    input_begun_ = true;
+    const std::string piece = std::exchange(held_, {});
+    if (!piece.empty()) add_piece(piece);
+  }
+  void add_piece(std::string_view piece) {
     const bool call = kind_ == BlockKind::call, reasoning = kind_ == BlockKind::reasoning;
     Json delta = {{"type", call        ? "input_json_delta"
                            : reasoning ? "thinking_delta"
@@ -81,7 +104,6 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
     delta[call ? "partial_json" : reasoning ? "thinking" : "text"] = piece;
     add({{"type", "content_block_delta"}, {"index", index_}, {"delta", std::move(delta)}});
   }
-  void end() override { add({{"type", "content_block_stop"}, {"index", index_++}}); }
 
   void add(const Json& body) { out_.push_back(message_event(body)); }
 
@@ -89,6 +111,10 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
   ChatBlocks blocks_{*this};
   BlockKind kind_ = BlockKind::text;  // of the open block
   std::size_t index_ = 0;
+  // Of a call's arguments, while they may become "null": what some models say for none, where an
+  // input is always an object.
+  std::string held_;
+  bool input_begun_ = false;
   bool started_ = false;
   std::vector<SseEvent> out_;
 };

@@ -185,6 +185,31 @@ TEST(ChatStream, SendsUsageOnlyIfAsked) {
   EXPECT_EQ(without.back().data, "[DONE]");
 }
 
+// A large answer makes no huge stream.
+TEST(ChatStream, SaysOnceWhatBelongsToTheWhole) {
+  auto answer = chat_answer({{"role", "assistant"}, {"content", std::string(2400, 'x')}});
+  answer["prompt_logprobs"] = Json::array({std::string(1000, 'y')});
+  answer["service_tier"] = std::string(1000, 'z');
+  const auto events = split_answer(kChat, answer, true);
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i + 1 < events.size(); ++i) {
+    const auto chunk = Json::parse(events[i].data);
+    EXPECT_EQ(chunk.contains("prompt_logprobs"), i == 0);
+    EXPECT_EQ(chunk.contains("service_tier"), i == 0);
+    for (const char* name : {"id", "object", "created", "model", "system_fingerprint"}) {
+      EXPECT_TRUE(chunk.contains(name)) << name;
+    }
+    bytes += events[i].data.size();
+  }
+  EXPECT_GT(events.size(), 100u);
+  EXPECT_LT(bytes, 40'000u);
+  expect_round_trip(kChat, answer);
+  answer["choices"] = Json::array();
+  expect_round_trip(kChat, answer);
+  answer.erase("usage");
+  expect_round_trip(kChat, answer);
+}
+
 TEST(ChatStream, ReasonsBeforeItSpeaks) {
   const auto events = split_answer(
       kChat,

@@ -113,6 +113,43 @@ TEST(MessagesFromChat, StreamsBlocksOneAfterTheOther) {
   EXPECT_EQ(sent.back().event, "message_stop");
 }
 
+// vLLM says what it thinks under two names.
+TEST(MessagesFromChat, ThinksOnce) {
+  const auto answer =
+      plain(kMessages, kChat,
+            gpt({{"reasoning_content", "Hm."}, {"reasoning", "Hm."}, {"content", "x"}}));
+  ASSERT_EQ(answer["content"].size(), 2u);
+  EXPECT_EQ(answer["content"][0]["thinking"], "Hm.");
+  const auto other = plain(
+      kMessages, kChat, gpt({{"reasoning_content", ""}, {"reasoning", "Hm."}, {"content", "x"}}));
+  EXPECT_EQ(other["content"][0]["thinking"], "Hm.");
+}
+
+TEST(MessagesFromChat, AnInputIsAnObject) {
+  const auto input = [](const std::vector<std::string>& pieces) {
+    std::vector<std::string> datas = {call_start(0, "c0")};
+    for (const auto& each : pieces) datas.push_back(call_piece(0, each));
+    datas.push_back(piece("{}", "\"tool_calls\""));
+    datas.emplace_back("[DONE]");
+    return streamed(kMessages, kChat, chunks(datas))["content"][0]["input"];
+  };
+  EXPECT_EQ(input({"null"}), Json::object());
+  EXPECT_EQ(input({"n", "ull"}), Json::object());
+  EXPECT_EQ(input({"{\"a\":", "nu", "ll}"}), (Json{{"a", nullptr}}));
+  EXPECT_EQ(plain(kMessages, kChat,
+                  gpt({{"content", nullptr}, {"tool_calls", {call("c", "f", "null")}}},
+                      "tool_calls"))["content"][0]["input"],
+            Json::object());
+}
+
+// Some servers end with a chunk of usage that has an empty reason.
+TEST(MessagesFromChat, AnEmptyReasonIsNone) {
+  auto events =
+      chunks({piece(R"({"content":"x"})"), piece("{}", "\"stop\""), piece("{}", "\"\""), "[DONE]"});
+  EXPECT_EQ(streamed(kMessages, kChat, events)["stop_reason"], "end_turn");
+  EXPECT_EQ(assemble(kChat, events)["choices"][0]["finish_reason"], "stop");
+}
+
 TEST(ResponsesFromChat, StreamsItemsOneAfterTheOther) {
   const auto whole = streamed(kResponses, kChat, interleaved());
   ASSERT_EQ(whole["output"].size(), 4u);
