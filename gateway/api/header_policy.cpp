@@ -229,8 +229,15 @@ Headers visible_headers(const Headers& upstream) {
 
 void announce_dropped(const std::vector<std::string>& members, Headers& headers) {
   if (members.empty()) return;
+  // Proxies and clients refuse answers with long heads.
+  constexpr std::size_t kMaxNames = 1024;
   std::string names;
-  for (const auto& name : members) names += (names.empty() ? "" : ", ") + name;
+  for (const auto& name : members) {
+    if (!names.empty()) names += ", ";
+    const bool fits = names.size() + name.size() <= kMaxNames;
+    names += fits ? name : "...";
+    if (!fits) break;
+  }
   headers.set("x-fixpoint-dropped", names);
 }
 

@@ -27,7 +27,8 @@ std::string deciding_headers(const UpstreamConfig& upstream, const Headers& clie
 // the last would open this gateway to pages that trust the upstream, not us.
 Headers visible_headers(const Headers& upstream);
 
-// x-fixpoint-dropped: the request's members that a translation left out. None: no field.
+// x-fixpoint-dropped: the request's members that a translation left out; "..." stands for what
+// exceeds 1 KiB. None: no field.
 void announce_dropped(const std::vector<std::string>& members, Headers& headers);
 
 // A request that a web page of another origin made through its visitor's browser (also by DNS

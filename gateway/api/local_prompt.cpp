@@ -50,11 +50,14 @@ ApiResult<std::string> render_chat(const Json& body, const engine::Engine& engin
       return refuse(bad_request("'" + path + ".role' must be a string", path + ".role"));
     }
     for (const auto& [name, value] : message.items()) {
-      if (name == "role" || name == "content" || value.is_null()) continue;
+      // An answer that is sent back has null, or an empty array, for what it lacks.
+      const bool absent = value.is_null() || (value.is_array() && value.empty());
+      if (name == "role" || name == "content" || absent) continue;
       return refuse(bad_request("'" + path + "." + name + "' is not supported by the local engine",
                                 path + "." + name, "unsupported_parameter"));
     }
     if (auto error = flatten_content(message, path)) return refuse(*error);
+    message = {{"role", std::move(message["role"])}, {"content", std::move(message["content"])}};
     auto& role = message["role"].get_ref<std::string&>();
     if (role == "developer") role = "system";  // OpenAI's newer name for the same turn
     if (role != "system" && role != "user" && role != "assistant" && role != "tool") {

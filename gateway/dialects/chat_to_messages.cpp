@@ -61,9 +61,12 @@ void tools(Members& request, Json& body) {
       out["name"] = function.required_text("name");
       function.copy("description", out);
       const Json* schema = function.object("parameters");
+      // Both are a tool without parameters to OpenAI; Anthropic wants a type.
+      const bool none = !schema || schema->empty();
       out["input_schema"] =
-          schema ? *schema : Json({{"type", "object"}, {"properties", Json::object()}});
+          none ? Json({{"type", "object"}, {"properties", Json::object()}}) : *schema;
       if (function.flag("strict")) out["strict"] = true;
+      tool.copy("cache_control", out);  // Anthropic's own, which many clients send this way
       function.refuse_rest(kTarget);
       translated.push_back(std::move(out));
     } else {
@@ -136,6 +139,15 @@ void response_format(Members& request, Json& body) {
   format.refuse_rest(kTarget);
 }
 
+// Whether `metadata` has more than what is meant for this gateway.
+bool any_label(const Json& metadata) {
+  if (!metadata.is_object()) return true;
+  for (const auto& [name, value] : metadata.items()) {
+    if (!is_directive(name)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Translated chat_to_messages(const Json& chat) {
@@ -170,7 +182,10 @@ Translated chat_to_messages(const Json& chat) {
     notes.refuse("verbosity", std::string(kNoCounterpart));
   }
   if (request.flag("store")) notes.announce("store");
-  request.announce({"metadata", "seed", "service_tier", "prediction", "prompt_cache_key",
+  if (const Json* given = request.take("metadata"); given && any_label(*given)) {
+    notes.announce("metadata");
+  }
+  request.announce({"seed", "service_tier", "prediction", "prompt_cache_key",
                     "prompt_cache_options", "prompt_cache_retention", "reasoning_effort",
                     "safety_identifier"});
   request.refuse_rest(kTarget);

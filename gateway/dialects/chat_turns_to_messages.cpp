@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "gateway/dialects/chat_turns.hpp"
 #include "gateway/json_guard.hpp"
@@ -8,10 +10,25 @@ namespace {
 
 constexpr std::string_view kTarget = "Anthropic's messages";
 
+// OpenAI answers it with a turn of its own: another answer than its continuation.
+constexpr const char* kPrefill =
+    "a last message of the assistant would be continued by Anthropic's messages, not answered: end "
+    "the conversation with a user's or a tool's";
+
 Json text_block(std::string_view text) {
   Json block = {{"type", "text"}};
   block["text"] = text;
   return block;
+}
+
+// Anthropic takes no empty text blocks; SDKs send them for "no text" beside calls and images.
+void drop_empty_texts(Json& blocks) {
+  const auto is_empty = [](const Json& block) {
+    const std::string* text = text_member(block, "text");
+    return text && text->empty();
+  };
+  if (std::all_of(blocks.begin(), blocks.end(), is_empty)) return;
+  std::erase_if(blocks.get_ref<Json::array_t&>(), is_empty);
 }
 
 // A data URL's parts, or the URL of a web server.
@@ -58,6 +75,7 @@ Json block_of_part(const Json& value, const std::string& path, Notes& notes, boo
   } else {
     notes.refuse(part.path_of("type"), "'" + type + "' is not translated here");
   }
+  part.copy("cache_control", block);  // Anthropic's own, which many clients send this way
   part.announce({"prompt_cache_breakpoint"});
   part.refuse_rest(kTarget);
   return block;
@@ -80,7 +98,10 @@ Json blocks_of(const Json& content, const std::string& path, Notes& notes, bool 
 
 // A string stays a string.
 Json content_of(const Json& content, const std::string& path, Notes& notes, bool images) {
-  return content.is_string() ? content : blocks_of(content, path, notes, images);
+  if (content.is_string()) return content;
+  Json blocks = blocks_of(content, path, notes, images);
+  drop_empty_texts(blocks);
+  return blocks;
 }
 
 Json tool_use_of(const Json& value, const std::string& path, Notes& notes) {
@@ -99,9 +120,9 @@ Json tool_use_of(const Json& value, const std::string& path, Notes& notes) {
   Json input = Json::object();
   if (arguments && !arguments->empty()) {
     const auto parsed = parse_json(*arguments);
-    if (!parsed || !parsed->is_object()) {
+    if (!parsed || !(parsed->is_object() || parsed->is_null())) {
       notes.refuse(function.path_of("arguments"), "must be a JSON object for Anthropic's messages");
-    } else {
+    } else if (!parsed->is_null()) {
       input = *parsed;
     }
   }
@@ -116,12 +137,12 @@ Json assistant_turn(Members& message, Notes& notes) {
   const Json* content = message.take("content");
   if (content) blocks = blocks_of(*content, message.path_of("content"), notes, false);
   const Json* calls = message.array("tool_calls");
-  // Beside calls an empty text is what SDKs send for "none"; Anthropic takes no empty blocks.
-  if (calls && !calls->empty() && content && *content == "") blocks.clear();
-  if (const std::string* refusal = message.text("refusal")) blocks.push_back(text_block(*refusal));
+  const std::string* refusal = message.text("refusal");
+  if (refusal && !refusal->empty()) blocks.push_back(text_block(*refusal));
   for (std::size_t i = 0; calls && i < calls->size(); ++i) {
     blocks.push_back(tool_use_of((*calls)[i], at(message.path_of("tool_calls"), i), notes));
   }
+  drop_empty_texts(blocks);
   // Reasoning of another maker's model cannot be given back: Anthropic wants its own signature.
   // Annotations describe the text that is sent as it is.
   message.announce({"reasoning_content", "reasoning", "annotations"});
@@ -146,6 +167,7 @@ Json tool_result(Members& message, Notes& notes) {
 void chat_turns_to_messages(const Json& turns, Json& body, Notes& notes) {
   Json system = Json::array();
   Json messages = Json::array();
+  std::size_t last_turn = 0;
   bool collecting = false;  // the last turn is one of tool results
   for (std::size_t i = 0; i < turns.size(); ++i) {
     Members message(turns[i], at("messages", i), notes);
@@ -173,10 +195,17 @@ void chat_turns_to_messages(const Json& turns, Json& body, Notes& notes) {
     } else {
       notes.refuse(message.path_of("role"), "'" + role + "' has no counterpart");
     }
-    if (role != "system" && role != "developer") collecting = role == "tool";
+    if (role != "system" && role != "developer") {
+      collecting = role == "tool";
+      last_turn = i;
+    }
     message.refuse_rest(kTarget);
   }
-  if (system.size() == 1) {
+  if (!messages.empty() && messages.back()["role"] == "assistant") {
+    notes.refuse(at("messages", last_turn) + ".role", kPrefill);
+  }
+  drop_empty_texts(system);
+  if (system.size() == 1 && !system[0].contains("cache_control")) {
     body["system"] = text_or_empty(system[0], "text");
   } else if (!system.empty()) {
     body["system"] = std::move(system);

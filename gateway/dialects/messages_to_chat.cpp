@@ -102,6 +102,7 @@ Translated messages_to_chat(const Json& message_request) {
   if (const Json* metadata = request.object("metadata")) {
     Members inner(*metadata, "metadata", notes);
     inner.copy("user_id", body, "user");
+    inner.take_directives();
     inner.refuse_rest(kTarget);
   }
   if (request.flag("stream")) {

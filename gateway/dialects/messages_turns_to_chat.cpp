@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::string_view kTarget = "OpenAI's chat/completions";
 
+// The client joins its last words and the answer to them: a new turn would be another answer.
+constexpr const char* kPrefill =
+    "a last message of the assistant, for the model to continue, has no counterpart in OpenAI's "
+    "chat/completions: end the conversation with a user's";
+
 Json text_part(Members& block) {
   Json part = {{"type", "text"}, {"text", block.required_text("text")}};
   block.announce({"cache_control", "citations"});
@@ -31,8 +36,10 @@ Json image_part(Members& block, Notes& notes) {
   return {{"type", "image_url"}, {"image_url", {{"url", url}}}};
 }
 
-// Parts as OpenAI takes them; one text alone is a string, which every server understands.
+// Parts as OpenAI takes them: no empty array, and one text alone is a string, which every server
+// understands.
 Json content_of(Json parts) {
+  if (parts.empty()) return "";
   if (parts.size() == 1 && text_or_empty(parts[0], "type") == "text") return parts[0]["text"];
   return parts;
 }
@@ -123,7 +130,8 @@ Json assistant_message(const Json& content, const std::string& path, Notes& note
     }
     block.refuse_rest(kTarget);
   }
-  if (!parts.empty()) message["content"] = content_of(std::move(parts));
+  // Null is for a turn of calls alone.
+  if (!parts.empty() || calls.empty()) message["content"] = content_of(std::move(parts));
   if (!calls.empty()) message["tool_calls"] = std::move(calls);
   return message;
 }
@@ -132,7 +140,7 @@ Json assistant_message(const Json& content, const std::string& path, Notes& note
 
 Json messages_turns_to_chat(const Json* system, const Json& turns, Notes& notes) {
   Json messages = Json::array();
-  if (system) {
+  if (system && !system->empty()) {
     messages.push_back({{"role", "system"}, {"content", text_content(*system, "system", notes)}});
   }
   const Json none = Json();
@@ -152,6 +160,9 @@ Json messages_turns_to_chat(const Json* system, const Json& turns, Notes& notes)
       notes.refuse(turn.path_of("role"), "'" + role + "' has no counterpart");
     }
     turn.refuse_rest(kTarget);
+    if (role == "assistant" && i + 1 == turns.size()) {
+      notes.refuse(turn.path_of("role"), kPrefill);
+    }
   }
   return messages;
 }

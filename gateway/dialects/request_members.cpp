@@ -9,9 +9,16 @@ void Notes::refuse(std::string param, std::string message) {
   if (!error_) error_ = TranslationError{"'" + param + "': " + std::move(message), param};
 }
 
-void Notes::announce(std::string param) {
-  if (std::find(dropped_.begin(), dropped_.end(), param) == dropped_.end()) {
-    dropped_.push_back(std::move(param));
+void Notes::announce(std::string_view param) {
+  std::string name;
+  bool in_index = false;
+  for (const char c : param) {
+    in_index = in_index && c != ']';
+    if (!in_index) name += c;
+    in_index = in_index || c == '[';
+  }
+  if (std::find(dropped_.begin(), dropped_.end(), name) == dropped_.end()) {
+    dropped_.push_back(std::move(name));
   }
 }
 
@@ -84,7 +91,8 @@ void Members::copy(std::string_view name, Json& into, std::string_view as) {
 
 void Members::announce(std::initializer_list<std::string_view> names) {
   for (const auto name : names) {
-    if (take(name)) notes_.announce(path_of(name));
+    const Json* value = take(name);
+    if (value && !value->empty()) notes_.announce(path_of(name));
   }
 }
 
@@ -100,11 +108,23 @@ void Members::refuse_unless(std::string_view name, const Json& harmless, std::st
 void Members::refuse_rest(std::string_view target) {
   std::size_t i = 0;
   for (const auto& [name, value] : object_.items()) {
-    if (!taken_[i++]) {
+    if (!taken_[i++] && !value.is_null()) {
       notes_.refuse(path_of(name), "has no counterpart in " + std::string(target));
       return;
     }
   }
+}
+
+void Members::take_directives() {
+  std::size_t i = 0;
+  for (const auto& [name, value] : object_.items()) {
+    if (is_directive(name)) taken_[i] = true;
+    ++i;
+  }
+}
+
+bool is_directive(std::string_view name) {
+  return name.starts_with("fixpoint_");
 }
 
 std::string at(std::string_view path, std::size_t index) {

@@ -18,7 +18,8 @@ namespace fixpoint::dialects {
 class Notes {
  public:
   void refuse(std::string param, std::string message);
-  void announce(std::string param);
+  // Without the indices of `param`: a conversation of any length has a few such names.
+  void announce(std::string_view param);
   bool refused() const { return error_.has_value(); }
   // The translated body, or the refusal.
   tl::expected<TranslatedRequest, TranslationError> result(Json body) &&;
@@ -47,11 +48,13 @@ class Members {
 
   // Into the translation, as it is.
   void copy(std::string_view name, Json& into, std::string_view as = {});
-  // Members that ask for nothing that an answer would show.
+  // Members that ask for nothing that an answer would show; empty ones ask for nothing at all.
   void announce(std::initializer_list<std::string_view> names);
   // Members that cannot be honoured, unless they ask for what happens anyway.
   void refuse(std::string_view name, std::string_view why);
   void refuse_unless(std::string_view name, const Json& harmless, std::string_view why);
+  // Of `metadata`: what is meant for this gateway.
+  void take_directives();
   // Whatever was not taken is refused by name.
   void refuse_rest(std::string_view target);
 
@@ -66,6 +69,8 @@ class Members {
   std::vector<bool> taken_;
 };
 
+// A member of `metadata` that says how this gateway answers ("fixpoint_repro").
+bool is_directive(std::string_view name);
 std::string at(std::string_view path, std::size_t index);  // "messages[2]"
 
 }  // namespace fixpoint::dialects

@@ -1,5 +1,6 @@
 #include "gateway/dialects/translate.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "gateway/dialects/chat_stream.hpp"
@@ -69,8 +70,14 @@ Translated responses_to_messages(const Json& body) {
     }
     return tl::make_unexpected(std::move(error));
   }
-  for (const auto& name : translated->dropped) chat->dropped.push_back(response_member(name));
-  translated->dropped = std::move(chat->dropped);
+  auto& dropped = chat->dropped;
+  for (const auto& chat_name : translated->dropped) {
+    auto name = response_member(chat_name);
+    if (std::find(dropped.begin(), dropped.end(), name) == dropped.end()) {
+      dropped.push_back(std::move(name));
+    }
+  }
+  translated->dropped = std::move(dropped);
   return translated;
 }
 

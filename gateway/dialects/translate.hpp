@@ -26,7 +26,8 @@ struct TranslationError {
 };
 struct TranslatedRequest {
   Json body;
-  std::vector<std::string> dropped;  // members left out, for the header x-fixpoint-dropped
+  // Members left out, for the header x-fixpoint-dropped: "messages[].name", each once.
+  std::vector<std::string> dropped;
 };
 // A request's body for another endpoint. Precondition: can_translate(from, to). Members that have
 // no counterpart are refused by name, unknown ones too; those that change nothing in the answer's
@@ -54,10 +55,11 @@ std::unique_ptr<AnswerTranslator> make_translator(Endpoint client, Endpoint make
                                                   const Json& request);
 
 // An error in the API's own shape. OpenAI: {"error": {message, type, param, code}}; Anthropic:
-// {"type": "error", "error": {type, message}, "request_id"}, its type from the status: 400
-// invalid_request_error, 401 authentication_error, 403 permission_error, 404 not_found_error, 413
-// request_too_large, 429 rate_limit_error, 529 overloaded_error (402 billing_error, 504
-// timeout_error), else api_error. Empty type, code or param: chosen from the status, null, null.
+// {"type": "error", "error": {type, message}, "request_id"}, its type from the status: 401
+// authentication_error, 402 billing_error, 403 permission_error, 404 not_found_error, 413
+// request_too_large, 429 rate_limit_error, 504 timeout_error, 529 overloaded_error, else
+// invalid_request_error below 500 and api_error from there on. Empty type, code or param: chosen
+// from the status, null, null.
 std::string error_body(Api api, int status, std::string_view message, std::string_view type,
                        std::string_view code, std::string_view param, std::string_view request_id);
 // An upstream's error body (of either API, or no JSON at all) in the client's shape; one that has

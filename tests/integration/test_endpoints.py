@@ -270,6 +270,19 @@ class Local(Endpoints):
         self.assertEqual(message["usage"]["output_tokens"], 16)
         self.assertEqual(answers["responses"].json()["usage"]["input_tokens"], message["usage"]["input_tokens"])
 
+    def test_a_stop_sequence_is_named(self):
+        turns = [{"role": "user", "content": "ZZ"}]
+        whole = message_text(self.messages("tiny", turns, temperature=0).json())
+        stop = next(c for c in whole if c.isascii())  # other bytes of a random model are no text
+        message = self.messages("tiny", turns, temperature=0, stop_sequences=["never said", stop]).json()
+        self.assertEqual((message["stop_reason"], message["stop_sequence"]), ("stop_sequence", stop))
+        choice = self.chat("tiny", turns, temperature=0, stop=[stop]).json()["choices"][0]
+        self.assertEqual((choice["finish_reason"], choice.get("stop_reason")), ("stop", None))
+
+    def test_a_directive_in_metadata(self):
+        answer = self.messages("tiny", [{"role": "user", "content": "ZZ"}], metadata={"fixpoint_repro": "required"})
+        self.assertEqual((answer.status, answer.headers.get("x-fixpoint-repro")), (200, "reproducible"), answer.body)
+
     def test_refused_by_name(self):
         refused = self.post("messages", {"model": "tiny", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
                                          "tools": MESSAGE_TOOLS}, ANTHROPIC)

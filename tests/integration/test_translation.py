@@ -115,6 +115,10 @@ class ChatAtAnthropic(Endpoints):
                          {"seed", "metadata", "reasoning_effort"})
         self.assertEqual(set(self.sent()), {"model", "messages", "max_tokens"})
 
+    def test_no_prefill(self):
+        turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "{"}]
+        self.assert_error(self.chat("mock-claude", turns), 400, "unsupported_parameter", "messages[1].role")
+
     def test_announced_from_the_cache_too(self):
         turns = [{"role": "user", "content": "dropped and stored"}]
         first, second = (self.chat("mock-claude", turns, seed=1, temperature=0) for _ in range(2))
@@ -212,11 +216,14 @@ class MessagesAtOpenAi(Endpoints):
         refused("never_heard_of", never_heard_of=1)
         refused("tools[0].type", tools=[{"type": "web_search_20250305", "name": "web_search"}])
         refused("container", container="c")
+        prefill = self.messages("mock", [*turns, {"role": "assistant", "content": "{"}])
+        self.assertEqual(prefill.status, 400)
+        self.assertIn("messages[1].role", prefill.json()["error"]["message"])
         announced = self.messages("mock", turns, thinking={"type": "enabled", "budget_tokens": 1024},
                                   system=[{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}])
         self.assertEqual(announced.status, 200, announced.body)
         self.assertEqual(set(announced.headers["x-fixpoint-dropped"].split(", ")),
-                         {"thinking", "system[0].cache_control"})
+                         {"thinking", "system[].cache_control"})
 
 
 if __name__ == "__main__":

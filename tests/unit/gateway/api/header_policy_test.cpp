@@ -133,6 +133,21 @@ TEST(HeaderPolicy, ClientsSeeWhatConcernsThem) {
   EXPECT_EQ(seen.size(), 2u);
 }
 
+TEST(HeaderPolicy, WhatWasDroppedFitsIntoAHead) {
+  const auto announced = [](const std::vector<std::string>& members) {
+    Headers headers;
+    announce_dropped(members, headers);
+    const auto* value = headers.find("x-fixpoint-dropped");
+    return value ? *value : std::string("none");
+  };
+  EXPECT_EQ(announced({}), "none");
+  EXPECT_EQ(announced({"seed", "metadata"}), "seed, metadata");
+  EXPECT_EQ(announced({std::string(5000, 'x')}), "...");
+  const auto many = announced(std::vector<std::string>(500, "member"));
+  EXPECT_TRUE(many.ends_with(", member, ..."));
+  EXPECT_LE(many.size(), 1024u + 5);
+}
+
 TEST(HeaderPolicy, ForeignPages) {
   const auto foreign = [](const char* host, const char* origin, bool loopback = true) {
     Headers headers = make({{"Host", host}});

@@ -149,6 +149,23 @@ TEST_F(LocalRequestTest, ContentPartsAreJoinedAndImagesRefused) {
   EXPECT_FALSE(ask("7"));
 }
 
+// An answer that is sent back has members that say nothing.
+TEST_F(LocalRequestTest, EmptyMembersOfMessagesAreAbsent) {
+  const auto ask = [](const std::string& extra) {
+    const auto body = Json::parse(
+        R"({"model":"m","temperature":0,"messages":[{"role":"user","content":"a"},
+            {"role":"assistant","content":"b")" +
+        extra + R"(},{"role":"user","content":"c"}]})");
+    return build_local_request(Endpoint::chat_completions, body, LocalContext{*engine_});
+  };
+  const auto bare = ask("");
+  const auto echoed = ask(R"(,"refusal":null,"annotations":[],"audio":null,"tool_calls":[])");
+  ASSERT_TRUE(bare);
+  ASSERT_TRUE(echoed) << echoed.error().message;
+  EXPECT_EQ(bare->key.hex, echoed->key.hex);
+  EXPECT_EQ(ask(R"(,"annotations":[1])").error().param, "messages[1].annotations");
+}
+
 TEST_F(LocalRequestTest, MessagesAreChecked) {
   for (const char* messages :
        {"[1]", "[{}]", R"([{"role":1,"content":"x"}])", R"([{"role":"wizard","content":"x"}])"}) {
