@@ -11,9 +11,11 @@ namespace {
 
 // A body over the limit never reaches the handler; its sender's SDK reads the answer all the same.
 TEST(Router, RefusesInTheShapeOfTheClientsApi) {
+  Cores cores{1};
+  Gateway gateway(Config(), cores);
   ServerOptions options;
   options.max_body_bytes = 1000;
-  options.refusal = refuse_request;
+  options.refusal = make_refusal(gateway);
   const test::TestServer server([](const RequestPtr&, ResponseWriter&) -> Task<void> { co_return; },
                                 options);
   const auto refused = [&](const std::string& path, const std::string& head, std::size_t chunk) {
