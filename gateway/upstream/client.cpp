@@ -19,7 +19,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMaxHead = 64 * 1024;
 // 1xx responses before the real one.
 constexpr int kMaxInterim = 16;
-// When the request could not be written, a response that explains why may already be here.
+// When the request could not be written, a response that explains why may already be here, or a
+// part of it.
 constexpr milliseconds kEarlyResponse{1000};
 
 Url require_url(const std::string& text) {
@@ -200,8 +201,8 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::str
   const UpstreamOptions& settings = lease.impl().options;
   const bool no_body = request.method == "HEAD";
   const std::string_view body = request.body ? std::string_view(*request.body) : "";
-  const milliseconds write_timeout = within(settings.between_bytes_timeout);
-  const Result<void> written = co_await lease.connection->write(head, body, write_timeout);
+  const milliseconds timeout = settings.between_bytes_timeout;
+  const Result<void> written = co_await lease.connection->write(head, body, timeout, deadline_);
   if (!written && written.error().code == ErrorCode::timeout) co_return written;
   const milliseconds first_byte = written ? settings.first_byte_timeout : kEarlyResponse;
   const Result<void> answered = co_await read_head(no_body, first_byte);
@@ -216,6 +217,7 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::read_head(bool no_body,
   const Impl& impl = lease.impl();
   UpstreamConnection& connection = *lease.connection;
   milliseconds timeout = first_byte;
+  saw_bytes = !connection.unread().empty();
   for (int interim = 0; interim <= kMaxInterim; ++interim) {
     HeadScanner scanner;
     std::size_t size = 0;

@@ -29,6 +29,11 @@ thread_local std::vector<boost::beast::flat_buffer> spare_buffers;
 constexpr std::size_t kMaxTunnelHead = 16 * 1024;
 constexpr int kMaxInterim = 16;
 
+// A write that stalls looks this often whether the peer has spoken meanwhile.
+constexpr milliseconds kStall{1000};
+// What has completed already cannot be cancelled, but what follows it in the same operation can.
+constexpr milliseconds kCancelAgain{100};
+
 // Of a response's head; 0: not a status line.
 int status_of(std::string_view head) {
   if (!head.starts_with("HTTP/1.") || head.size() < 13 || head[8] != ' ') return 0;
@@ -36,6 +41,16 @@ int status_of(std::string_view head) {
   const auto parsed = std::from_chars(head.data() + 9, head.data() + 12, status);
   const bool three = parsed.ptr == head.data() + 12 && (head[12] == ' ' || head[12] == '\r');
   return three && status >= 100 ? status : 0;
+}
+
+// Whether there is more than interim responses: those say nothing about the request.
+bool has_answer(std::string_view bytes) {
+  while (status_of(bytes) / 100 == 1) {
+    const std::size_t end = bytes.find("\r\n\r\n");
+    if (end == std::string_view::npos) return false;
+    bytes.remove_prefix(end + 4);
+  }
+  return !bytes.empty();
 }
 
 milliseconds until(Clock::time_point deadline) {
@@ -52,12 +67,7 @@ std::string UpstreamTarget::name() const {
 UpstreamConnection::UpstreamConnection(net::io_context& context, const UpstreamTarget& target)
     : target_(target),
       socket_(context.get_executor()),
-      deadline_(context,
-                [this] {
-                  timed_out_ = true;
-                  error_code ec;
-                  socket_.cancel(ec);
-                }),
+      deadline_(context, [this] { on_deadline(); }),
       in_(kMaxBuffer) {}
 
 UpstreamConnection::~UpstreamConnection() {
@@ -67,6 +77,21 @@ UpstreamConnection::~UpstreamConnection() {
 void UpstreamConnection::arm(milliseconds timeout) {
   timed_out_ = false;
   deadline_.expire_after(timeout);
+}
+
+void UpstreamConnection::on_deadline() {
+  timed_out_ = true;
+  if (write_end_) {
+    answered_ = answered_ || has_spoken();
+    timed_out_ = !answered_ && Clock::now() >= *write_end_;
+    if (!answered_ && !timed_out_) {
+      deadline_.expire_after(std::min(kStall, until(*write_end_)));
+      return;
+    }
+  }
+  error_code ec;
+  socket_.cancel(ec);
+  deadline_.expire_after(kCancelAgain);
 }
 
 tl::unexpected<Error> UpstreamConnection::failure(const char* what, const error_code& ec) const {
@@ -82,6 +107,7 @@ Task<Result<void>> UpstreamConnection::connect(const std::vector<tcp::endpoint>&
     socket_ = Socket(socket_.get_executor());
     arm(until(deadline) / static_cast<long>(endpoints.size() - i));
     co_await socket_.async_connect(endpoints[i], net::redirect_error(use_task, ec));
+    if (timed_out_) ec = net::error::timed_out;
     if (!ec) break;
   }
   deadline_.cancel();
@@ -107,7 +133,8 @@ Task<Result<void>> UpstreamConnection::connect(const std::vector<tcp::endpoint>&
 Task<Result<void>> UpstreamConnection::open_tunnel(Clock::time_point deadline) {
   const std::string who = "proxy " + target_.via;
   const std::string_view no_body;
-  const Result<void> asked = co_await write(target_.tunnel_head, no_body, until(deadline));
+  const Result<void> asked =
+      co_await write(target_.tunnel_head, no_body, until(deadline), deadline);
   if (!asked) co_return asked;
   for (int answers = 0; answers <= kMaxInterim; ++answers) {
     HeadScanner scanner;
@@ -144,8 +171,8 @@ Task<Result<void>> UpstreamConnection::handshake(Clock::time_point deadline) {
   error_code ec;
   co_await tls_->async_handshake(net::ssl::stream_base::client, net::redirect_error(use_task, ec));
   deadline_.cancel();
-  if (!ec) co_return Result<void>();
   if (timed_out_) co_return failure("the TLS handshake with", ec);
+  if (!ec) co_return Result<void>();
   const long verified = SSL_get_verify_result(tls_->native_handle());
   const std::string why =
       verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ec.message();
@@ -153,20 +180,24 @@ Task<Result<void>> UpstreamConnection::handshake(Clock::time_point deadline) {
 }
 
 Task<Result<void>> UpstreamConnection::write(std::string_view head, std::string_view body,
-                                             milliseconds timeout) {
+                                             milliseconds timeout, Clock::time_point end) {
   std::array<net::const_buffer, 2> out = {net::const_buffer(head.data(), head.size()),
                                           net::const_buffer(body.data(), body.size())};
   for (;;) {
-    arm(timeout);
     error_code ec;
     std::size_t n = 0;
+    const Clock::time_point now = Clock::now();
+    timed_out_ = now >= end;  // a peer that takes one piece after the other lets no deadline fire
+    if (timed_out_) co_return failure("sending to", ec);
+    write_end_ = std::min(now + timeout, end);
+    arm(std::min(kStall, until(*write_end_)));
     if (tls_) {
       n = co_await tls_->async_write_some(out, net::redirect_error(use_task, ec));
     } else {
       n = co_await socket_.async_write_some(out, net::redirect_error(use_task, ec));
     }
     deadline_.cancel();
-    if (ec) co_return failure("sending to", ec);
+    write_end_.reset();
     std::size_t rest = 0;
     for (net::const_buffer& piece : out) {
       const std::size_t taken = std::min(n, piece.size());
@@ -174,7 +205,12 @@ Task<Result<void>> UpstreamConnection::write(std::string_view head, std::string_
       n -= taken;
       rest += piece.size();
     }
-    if (rest == 0) co_return Result<void>();
+    if (!ec && rest == 0) co_return Result<void>();
+    if (answered_) {
+      co_return fail(ErrorCode::closed, "sending to " + target_.name() +
+                                            " was given up: it answered or left before the end");
+    }
+    if (ec || timed_out_) co_return failure("sending to", ec);
   }
 }
 
@@ -195,6 +231,7 @@ Task<Result<bool>> UpstreamConnection::read(milliseconds timeout) {
     n = co_await socket_.async_read_some(space, net::redirect_error(use_task, ec));
   }
   deadline_.cancel();
+  if (timed_out_) co_return failure("reading from", ec);
   // For TLS eof means close_notify; a bare FIN is stream_truncated and so an error.
   if (ec == net::error::eof) co_return false;
   if (ec) co_return failure("reading from", ec);
@@ -208,16 +245,24 @@ std::string_view UpstreamConnection::unread() const {
 }
 
 bool UpstreamConnection::is_alive() {
-  if (in_.size() > 0 || !socket_.is_open()) return false;
+  return in_.size() == 0 && socket_.is_open() && !has_spoken() && in_.size() == 0;
+}
+
+// Whether the peer has left or said more than interim responses. Looks without waiting, also while
+// a write does not get on. (Only a TLS peer that asks for an answer of TLS itself in that moment,
+// as to new keys, breaks the write; it is as good as stuck then.)
+bool UpstreamConnection::has_spoken() {
   char byte = 0;
   const ssize_t n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-  // Bytes that nobody asked for; with TLS they may be late session tickets, which reading takes in.
-  if (n == 0 || !tls_) return false;
+  if (n < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
+  if (n == 0) return true;
   error_code ec;
   socket_.non_blocking(true, ec);
-  tls_->read_some(net::buffer(&byte, 1), ec);
-  return ec == net::error::would_block;
+  const auto space = in_.prepare(std::min(kRead, in_.max_size() - in_.size()));
+  // With TLS the bytes may be late session tickets, which reading takes in.
+  in_.commit(tls_ ? tls_->read_some(space, ec) : socket_.read_some(space, ec));
+  if (ec) return ec != net::error::would_block;
+  return has_answer(unread());
 }
 
 void UpstreamConnection::rest() {

@@ -26,7 +26,8 @@ struct UpstreamTarget {
   std::string name() const;  // for messages: the peer and the proxy
 };
 
-// Used by one coroutine at a time, on its core. After an error it can only be destroyed.
+// Used by one coroutine at a time, on its core. After an error it can only be destroyed; after one
+// of write() the peer's answer can still be read.
 class UpstreamConnection {
  public:
   // `target` must outlive the connection.
@@ -40,9 +41,10 @@ class UpstreamConnection {
   // protocol.
   Task<Result<void>> connect(const std::vector<tcp::endpoint>& endpoints,
                              Clock::time_point deadline);
-  // The timeout starts again with each piece that the peer takes. Errors: timeout, closed.
+  // The timeout starts again with each piece that the peer takes; all of it goes out by `end`. A
+  // peer that takes nothing and has spoken already is not waited for. Errors: timeout, closed.
   Task<Result<void>> write(std::string_view head, std::string_view body,
-                           std::chrono::milliseconds timeout);
+                           std::chrono::milliseconds timeout, Clock::time_point end);
   // Appends to unread(). False: the peer closed its side properly (for TLS: said so). Errors:
   // timeout, closed.
   Task<Result<bool>> read(std::chrono::milliseconds timeout);
@@ -60,12 +62,16 @@ class UpstreamConnection {
   Task<Result<void>> handshake(Clock::time_point deadline);
   tl::unexpected<Error> failure(const char* what, const error_code& ec) const;
   void arm(std::chrono::milliseconds timeout);
+  void on_deadline();
+  bool has_spoken();
 
   const UpstreamTarget& target_;
   Socket socket_;
   std::optional<TlsStream> tls_;
   Deadline deadline_;
-  bool timed_out_ = false;
+  bool timed_out_ = false;                      // counts even when the operation ended just then
+  std::optional<Clock::time_point> write_end_;  // of the piece being written
+  bool answered_ = false;                       // while it had not taken the request
   boost::beast::flat_buffer in_;
 };
 

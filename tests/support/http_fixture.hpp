@@ -2,8 +2,11 @@
 #pragma once
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <exception>
+#include <future>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -49,6 +52,28 @@ T run(net::io_context& context, Task<T> task) {
   if (failure) std::rethrow_exception(failure);
   return std::move(*value);
 }
+
+// While it lives, a context that another thread runs does nothing: what happens meanwhile is met
+// all at once.
+class Blocked {
+ public:
+  explicit Blocked(net::io_context& context) {
+    net::post(context, [state = state_] {
+      state->begun.set_value();
+      state->over.get_future().wait();
+    });
+    state_->begun.get_future().wait();
+  }
+  ~Blocked() { state_->over.set_value(); }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+ private:
+  struct State {
+    std::promise<void> begun, over;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
 
 // Waits without spinning until the condition holds; false after `limit`.
 template <class F>

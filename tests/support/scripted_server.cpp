@@ -26,11 +26,16 @@ std::string ScriptedPeer::read_request() {
         return request;
       }
     }
-    std::array<char, 16384> bytes;
-    const ssize_t n = ::recv(fd_, bytes.data(), bytes.size(), 0);
-    if (n <= 0) return {};
-    buffer_.append(bytes.data(), static_cast<std::size_t>(n));
+    const std::string bytes = receive();
+    if (bytes.empty()) return {};
+    buffer_ += bytes;
   }
+}
+
+std::string ScriptedPeer::receive() {
+  std::array<char, 16384> bytes;
+  const ssize_t n = ::recv(fd_, bytes.data(), bytes.size(), 0);
+  return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
 }
 
 bool ScriptedPeer::send(std::string_view bytes) {

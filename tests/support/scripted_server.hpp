@@ -16,6 +16,7 @@ class ScriptedPeer {
   explicit ScriptedPeer(int fd) : fd_(fd) {}
   // One request with Content-Length, head and body as received; empty when the client left.
   std::string read_request();
+  std::string receive();  // what has come once there is something; empty when the client left
   bool send(std::string_view bytes);
   bool client_left();  // waits up to five seconds for FIN or RST
   // Passes bytes on between the client and 127.0.0.1:port, both ways, until one of them ends.
