@@ -113,7 +113,7 @@ Task<bool> Connection::handshake() {
   enter(Phase::handshaking, core_->options.header_timeout);
   error_code ec;
   co_await stream_.handshake(ec);
-  secured_ = !ec;
+  secured_ = !ec && !timed_out_;
   linger_ = !secured_ && !timed_out_;  // so that the client sees the alert
   co_return secured_;
 }
@@ -138,10 +138,12 @@ void Connection::on_deadline() {
     case Phase::lingering:
       timed_out_ = true;
       socket().cancel(ec);
+      // What has completed already cannot be cancelled, but what follows it can.
+      deadline_.expire_after(kWatchInterval);
       return;
     case Phase::writing:
       set_error(ErrorCode::timeout, "the client took no bytes within write_timeout");
-      socket().close(ec);
+      close_hard();
       return;
     case Phase::handling:
       if (!peer_is_gone()) {
@@ -180,10 +182,10 @@ Task<bool> Connection::read_more() {
   error_code ec;
   const auto space = in_.prepare(std::min(size, room));
   const std::size_t n = co_await stream_.read_some(space, ec);
-  if (ec) {
-    if (!timed_out_) set_error(ErrorCode::closed, "the client closed the connection");
-    co_return false;
-  }
+  // A request that began just as its connection was idle for too long is served.
+  const bool late = timed_out_ && phase_ != Phase::idle;
+  if (ec && !timed_out_) set_error(ErrorCode::closed, "the client closed the connection");
+  if (ec || late) co_return false;
   in_.commit(n);
   co_return true;
 }

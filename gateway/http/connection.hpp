@@ -85,6 +85,7 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
 
   void enter(Phase phase, std::chrono::milliseconds deadline);
   void on_deadline();
+  void close_hard();
   bool peer_is_gone();
   Socket& socket() { return stream_.socket(); }
   std::string_view unread() const;
@@ -96,7 +97,8 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   ServerStream stream_;
   Deadline deadline_;
   Phase phase_ = Phase::idle;
-  bool timed_out_ = false;  // set by the deadline while reading
+  bool timed_out_ =
+      false;  // set by the deadline while reading; counts even if bytes came just then
   net::cancellation_signal cancel_;
   std::function<void()> before_cut_;  // the handler's
 

@@ -27,17 +27,22 @@ void Connection::announce_cut() {
 void Connection::cut() {
   set_error(ErrorCode::closed, "the connection was cut");
   cancel_.emit(net::cancellation_type::terminal);
-  error_code ec;
-  socket().close(ec);
+  close_hard();
 }
 
 void Connection::abort() {
   set_error(ErrorCode::closed, "the response was aborted");
   deadline_.cancel();
+  close_hard();
+}
+
+// At once, so that no body that was cut looks complete. With TLS nothing more is said either: the
+// missing close_notify shows the cut. A body that ends with the connection looks complete after a
+// plain close: reset instead.
+void Connection::close_hard() {
   error_code ec;
-  // With TLS nothing more is said either: the missing close_notify shows that the body was cut.
-  // A body that ends with the connection looks complete after a plain close: reset instead.
-  if (started_ && !chunked_) socket().set_option(net::socket_base::linger(true, 0), ec);
+  const bool ends_with_connection = started_ && !finished_ && !chunked_;
+  if (ends_with_connection) socket().set_option(net::socket_base::linger(true, 0), ec);
   socket().close(ec);
 }
 
@@ -65,7 +70,7 @@ Task<void> Connection::linger() {
   error_code ec;
   socket().shutdown(tcp::socket::shutdown_send, ec);
   in_.consume(in_.size());
-  for (std::size_t discarded = 0; discarded < kLingerBytes;) {
+  for (std::size_t discarded = 0; !timed_out_ && discarded < kLingerBytes;) {
     const auto space = in_.prepare(kLingerRead);
     const std::size_t n =
         co_await socket().async_read_some(space, net::redirect_error(use_task, ec));

@@ -57,6 +57,24 @@ TEST_F(ServerLimits, SlowHeadersAndBodiesTimeOut) {
   EXPECT_EQ(seen_.started, 0);
 }
 
+// The deadline fires when a part has been read and the read of the next one has ended already:
+// there is nothing to cancel.
+TEST_F(ServerLimits, ADeadlineHoldsThoughBytesAreThere) {
+  ServerOptions options;
+  options.header_timeout = milliseconds(300);
+  start(options);
+  RawClient client(port());
+  ASSERT_TRUE(client.send(get("/1") + "GET /2 HTTP/1.1\r\nX: "));
+  EXPECT_EQ(client.read_reply().status, 200);
+  {
+    const test::Blocked blocked(server_->cores().context(0));
+    ASSERT_TRUE(client.send(std::string(12000, 'x')));
+    std::this_thread::sleep_for(milliseconds(700));
+  }
+  EXPECT_EQ(client.read_reply().status, 408);
+  EXPECT_TRUE(client.closed_within(milliseconds(5000)));
+}
+
 TEST_F(ServerLimits, ConnectionsBeyondTheLimitWait) {
   ServerOptions options;
   options.max_connections = 2;
@@ -179,6 +197,23 @@ TEST_F(ServerLimits, RefusedRequestsAreTold) {
   EXPECT_TRUE(told[1].starts_with("400 ")) << told[1];
   EXPECT_EQ(told[2], "413 POST /v1/big");
   EXPECT_TRUE(told[3].starts_with("408 ")) << told[3];
+}
+
+// With HTTP/1.0 the end of the connection is the end of the body: only a reset shows the cut.
+TEST_F(ServerLimits, ABodyWithoutFramingIsCutByAReset) {
+  ServerOptions options;
+  options.write_timeout = milliseconds(200);
+  start(options);
+  RawClient slow(port(), 4096);
+  ASSERT_TRUE(slow.send("GET /stream-10000000 HTTP/1.0\r\n\r\n"));
+  EXPECT_TRUE(eventually([&] { return seen_.ended == 1; }, std::chrono::seconds(60)));
+  EXPECT_FALSE(slow.ends_cleanly());
+  RawClient late(port());
+  ASSERT_TRUE(late.send("GET /endless HTTP/1.0\r\n\r\n"));
+  EXPECT_EQ(late.read_reply(true).status, 200);
+  server_->server().drain(milliseconds(100));
+  EXPECT_EQ(server_->server().connections(), 0u);
+  EXPECT_FALSE(late.ends_cleanly());
 }
 
 TEST_F(ServerLimits, AnAddressInUseIsAnErrorAtStart) {
