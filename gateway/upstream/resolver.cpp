@@ -6,6 +6,8 @@ namespace fixpoint {
 namespace {
 
 constexpr std::chrono::seconds kTimeToLive{60};
+// With an older answer at hand, a failed look-up is not repeated for so long.
+constexpr std::chrono::seconds kPause{5};
 
 }  // namespace
 
@@ -21,7 +23,7 @@ struct Resolver::State {
   const std::string host;
   const std::uint16_t port;
   std::vector<tcp::endpoint> endpoints;
-  Clock::time_point good_until{};
+  Clock::time_point good_until{};  // no look-up before; after a failure, too
   std::string failure;
   bool running = false;
 };
@@ -36,7 +38,10 @@ Resolver::Resolver(net::io_context& context, std::string host, std::uint16_t por
 }
 
 void Resolver::forget() {
-  if (state_->good_until != Clock::time_point::max()) state_->good_until = Clock::time_point{};
+  const bool is_address = state_->good_until == Clock::time_point::max();
+  if (is_address || state_->running || !state_->failure.empty()) return;
+  state_->good_until = Clock::time_point{};
+  look_up(state_);
 }
 
 void Resolver::look_up(const std::shared_ptr<State>& state) {
@@ -49,6 +54,8 @@ void Resolver::look_up(const std::shared_ptr<State>& state) {
                                   state->running = false;
                                   if (ec) {
                                     state->failure = ec.message();
+                                    if (!state->endpoints.empty())
+                                      state->good_until = Clock::now() + kPause;
                                   } else {
                                     state->endpoints.clear();
                                     for (const auto& entry : results)
@@ -61,8 +68,8 @@ void Resolver::look_up(const std::shared_ptr<State>& state) {
 
 Task<Result<std::vector<tcp::endpoint>>> Resolver::resolve(Clock::time_point deadline) {
   const std::shared_ptr<State> state = state_;
-  if (Clock::now() < state->good_until) co_return state->endpoints;
-  if (!state->running) look_up(state);
+  if (!state->running && Clock::now() >= state->good_until) look_up(state);
+  if (!state->endpoints.empty()) co_return state->endpoints;
   Timer timeout(state->resolver.get_executor());
   timeout.expires_at(deadline);
   // Shared: the handler may already be queued when a cancellation destroys this frame.
