@@ -25,14 +25,19 @@ ApiError api_error(int status, std::string type, std::string code, std::string m
 
 ApiError upstream_error(const Error& error, std::string_view upstream) {
   const std::string message = "Upstream '" + std::string(upstream) + "': " + error.message;
+  ApiError result = api_error(502, "upstream_error", "upstream_invalid_response", message);
   switch (error.code) {
     case ErrorCode::timeout:
       return api_error(504, "upstream_error", "upstream_timeout", message);
     case ErrorCode::overloaded:
-      return api_error(503, "upstream_error", "upstream_overloaded", message);
+      result = api_error(503, "upstream_error", "upstream_overloaded", message);
+      result.headers.add("Retry-After", "1");
+      return result;
+    case ErrorCode::invalid:  // beyond a limit: the same request would end there again
+      result.headers.add("x-should-retry", "false");
+      return result;
     case ErrorCode::protocol:
-    case ErrorCode::invalid:
-      return api_error(502, "upstream_error", "upstream_invalid_response", message);
+      return result;
     case ErrorCode::closed:
       return api_error(502, "upstream_error", "upstream_closed", message);
     default:

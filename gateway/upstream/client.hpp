@@ -71,8 +71,8 @@ class UpstreamResponse {
   virtual int status() const = 0;
   virtual const Headers& headers() const = 0;  // hop-by-hop fields removed
   // The next bytes of the body, never empty before the end; empty: the body is complete. The view
-  // is valid until the next call. Errors: timeout, protocol or closed (cut before its end),
-  // overloaded (too large).
+  // is valid until the next call. Errors: timeout, protocol or closed (cut before its end), invalid
+  // (too large).
   virtual Task<Result<std::string_view>> read_some() = 0;
 };
 

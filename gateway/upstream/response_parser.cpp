@@ -63,8 +63,9 @@ Result<void> ResponseParser::put_end() {
 
 Result<void> ResponseParser::translate(const error_code& ec) const {
   if (ec == http::error::body_limit) {
-    return fail(ErrorCode::overloaded, "the upstream's response exceeds max_response_bytes of " +
-                                           std::to_string(body_limit_));
+    return fail(ErrorCode::invalid,
+                "the upstream's response exceeds upstreams[].max_response_bytes of " +
+                    std::to_string(body_limit_));
   }
   if (ec == boost::system::errc::value_too_large) {
     return bad("has more than " + std::to_string(kMaxFields) + " header fields");

@@ -21,13 +21,13 @@ bool is_hop_by_hop(std::string_view name);
 // any pieces. Trailer fields are checked for syntax and dropped.
 class ResponseParser : private boost::beast::http::basic_parser<false> {
  public:
-  // `no_body`: the answer to a HEAD request. Beyond `body_limit` bytes of body: overloaded.
+  // `no_body`: the answer to a HEAD request. Beyond `body_limit` bytes of body: invalid.
   ResponseParser(Headers& headers, bool no_body, std::size_t body_limit);
 
-  // Errors: protocol, overloaded.
+  // Errors: protocol, invalid.
   Result<void> put_head(std::string_view head);
   // Appends what it decodes to `body` and returns the bytes used; those not used must be offered
-  // again with more. Errors: protocol, overloaded.
+  // again with more. Errors: protocol, invalid.
   Result<std::size_t> put_body(std::string_view bytes, std::string& body);
   // The peer closed its side properly. Errors: closed, unless only that ends the body.
   Result<void> put_end();

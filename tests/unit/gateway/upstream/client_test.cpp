@@ -171,7 +171,9 @@ TEST_F(ClientTest, TheLimitOfAResponse) {
     UpstreamClient client(context_, limited);
     const Result<Answer> answer = get(client);
     ASSERT_FALSE(answer) << head;
-    EXPECT_EQ(answer.error().code, ErrorCode::overloaded);
+    EXPECT_EQ(answer.error().code, ErrorCode::invalid);
+    EXPECT_NE(answer.error().message.find("upstreams[].max_response_bytes of 1000"),
+              std::string::npos);
   }
 }
 
