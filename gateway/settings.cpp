@@ -32,7 +32,7 @@ Settings::Settings(Config configuration, Cores& cores, RequestMetrics& metrics,
     : config(std::move(configuration)), prices(price_table(config)) {
   for (const auto& upstream : config.upstreams) {
     auto known = previous ? previous->find_upstream(upstream.name) : nullptr;
-    if (!known || !(known->config == upstream)) {
+    if (!known || !known->is_current(upstream)) {
       known = std::make_shared<Upstream>(upstream, cores, metrics);
     }
     upstreams_.emplace(upstream.name, std::move(known));

@@ -26,8 +26,9 @@ struct Route {
 // Immutable but for what its upstreams and balancers count. Thread-safe.
 class Settings {
  public:
-  // Upstreams whose configuration did not change are taken from `previous` (null: none), with their
-  // connections, breakers and queues. Throws std::runtime_error for a CA file or a price.
+  // Upstreams whose configuration and CA file did not change are taken from `previous` (null:
+  // none), with their connections, breakers and queues. Throws std::runtime_error for a CA file or
+  // a price.
   Settings(Config configuration, Cores& cores, RequestMetrics& metrics, const Settings* previous);
 
   const Config config;

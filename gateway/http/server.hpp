@@ -78,9 +78,7 @@ struct ServerOptions {
   std::chrono::milliseconds body_timeout{60000};    // between bytes
   std::chrono::milliseconds idle_timeout{75000};
   std::chrono::milliseconds write_timeout{60000};  // a client that takes nothing for so long is cut
-  // Words the answer to a request that is refused before a handler runs: its peer is known, the
-  // rest as far as it was read. Runs on the connection's core.
-  using Refusal = std::function<Response(const Request& request, const RequestError& error)>;
+  Refusal refusal = nullptr;                       // null: a JSON body as OpenAI's errors have it
 };
 
 // Errors before a handler runs: 400, 408, 413, 414, 431, 501, 505.

@@ -5,8 +5,13 @@
 
 #include <array>
 #include <boost/asio/ip/address.hpp>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
+
+#include "cache/base/digest.hpp"
 
 namespace fixpoint {
 namespace {
@@ -28,11 +33,18 @@ int peer_slot() {
 
 }  // namespace
 
+std::string ca_digest(const std::string& ca_file) {
+  std::ifstream in(ca_file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  return text.empty() ? std::string() : sha256_hex(text);
+}
+
 std::shared_ptr<TlsPolicy> TlsPolicy::get(const std::string& ca_file, bool verify) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, bool>, std::weak_ptr<TlsPolicy>> policies;
+  static std::map<std::tuple<std::string, std::string, bool>, std::weak_ptr<TlsPolicy>> policies;
   const std::lock_guard lock(mutex);
-  std::weak_ptr<TlsPolicy>& known = policies[{ca_file, verify}];
+  std::erase_if(policies, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<TlsPolicy>& known = policies[{ca_file, ca_digest(ca_file), verify}];
   std::shared_ptr<TlsPolicy> policy = known.lock();
   if (!policy) known = policy = std::make_shared<TlsPolicy>(ca_file, verify);
   return policy;

@@ -15,12 +15,16 @@ namespace fixpoint {
 
 using TlsStream = net::ssl::stream<Socket&>;
 
+// Of what a CA file holds now, to see at a reload that it is another; empty: it cannot be read.
+std::string ca_digest(const std::string& ca_file);
+
 // Which peers are trusted. Loading the CA bundle takes 20 to 30 ms, so a policy is made once and
 // shared by every core and upstream that has the same settings. Thread-safe.
 class TlsPolicy {
  public:
-  // The policy of these settings; made when nobody holds it. Throws std::runtime_error when the CA
-  // file cannot be used. An empty `ca_file` means the system's certificates.
+  // The policy of these settings and what the file holds now; made when nobody holds it. Throws
+  // std::runtime_error when the CA file cannot be used. An empty `ca_file` means the system's
+  // certificates.
   static std::shared_ptr<TlsPolicy> get(const std::string& ca_file, bool verify);
 
   TlsPolicy(const std::string& ca_file, bool verify);

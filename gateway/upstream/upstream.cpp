@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gateway/log.hpp"
+#include "gateway/upstream/tls.hpp"
 
 namespace fixpoint {
 namespace {
@@ -44,7 +45,8 @@ Upstream::Upstream(const UpstreamConfig& configuration, Cores& cores, RequestMet
       breaker(config.breaker_failures, config.breaker_cooldown),
       keys(key_ring(config)),
       metrics(*all_metrics.upstream(config.name)),
-      cores_(cores) {
+      cores_(cores),
+      ca_digest_(ca_digest(config.ca_file)) {
   const auto options = client_options(config);
   for (std::size_t core = 0; core < cores.size(); ++core) {
     clients_.push_back(std::make_unique<UpstreamClient>(cores.context(core), options));
@@ -55,6 +57,10 @@ Upstream::~Upstream() {
   for (std::size_t core = 0; core < clients_.size(); ++core) {
     net::post(cores_.context(core), [client = std::move(clients_[core])] {});
   }
+}
+
+bool Upstream::is_current(const UpstreamConfig& configuration) const {
+  return config == configuration && ca_digest(config.ca_file) == ca_digest_;
 }
 
 UpstreamClient& Upstream::client(const net::io_context& core) {

@@ -38,6 +38,8 @@ class Upstream {
   std::optional<KeyRing> keys;  // empty: the client's own key passes through
   UpstreamMetrics& metrics;
 
+  // Whether it is what this configuration and its CA file, as it is now, would make.
+  bool is_current(const UpstreamConfig& configuration) const;
   // Precondition: called on one of the cores.
   UpstreamClient& client(const net::io_context& core);
   // The model's name here: config.model_names, first match, else the name itself.
@@ -53,6 +55,7 @@ class Upstream {
   static constexpr std::size_t kMaxRemembered = 1024;  // models
 
   Cores& cores_;
+  const std::string ca_digest_;
   std::vector<std::unique_ptr<UpstreamClient>> clients_;  // by core
   std::atomic<bool> warned_of_usage_{false};
   mutable std::mutex mutex_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -154,6 +155,9 @@ TEST_F(TlsTest, PoliciesAreShared) {
   const auto held = TlsPolicy::get(good.certificate, true);
   EXPECT_EQ(held, TlsPolicy::get(good.certificate, true));
   EXPECT_NE(held, TlsPolicy::get(good.certificate, false));
+  std::filesystem::copy_file(make("rotated", "localhost").certificate, good.certificate,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_NE(held, TlsPolicy::get(good.certificate, true)) << "what the file holds now counts";
   EXPECT_THROW(TlsPolicy::get(folder_.file("missing"), true), std::runtime_error);
 }
 
