@@ -79,7 +79,26 @@ Scratch& scratch() {
 struct Pattern {
   std::unique_ptr<pcre2_code, FreeCode> code;
   std::uint32_t min_length = 0;  // characters of the shortest match
+  std::optional<char> required;  // is in every match
+
+  // false: no match is in `text`, to be seen without a search.
+  bool may_match(std::string_view text) const {
+    // A character has a byte or more.
+    return text.size() >= min_length &&
+           (!required || text.find(*required) != std::string_view::npos);
+  }
 };
+
+// The rightmost character that is in every match, if the pattern has one. Letters may stand for
+// other cases, too.
+std::optional<char> required_in(const pcre2_code* code) {
+  std::uint32_t type = 0, unit = 0;
+  pcre2_pattern_info(code, PCRE2_INFO_LASTCODETYPE, &type);
+  pcre2_pattern_info(code, PCRE2_INFO_LASTCODEUNIT, &unit);
+  const bool letter = (unit | 0x20) >= 'a' && (unit | 0x20) <= 'z';
+  if (type != 1 || unit >= 0x80 || letter) return std::nullopt;
+  return static_cast<char>(unit);
+}
 
 std::string error_text(int code) {
   PCRE2_UCHAR text[128];
@@ -184,13 +203,11 @@ void take_text(LoggedToken& token) {
 class Alternatives {
  public:
   Alternatives(const std::vector<Pattern>& patterns, Deadline deadline)
-      : patterns_(patterns), open_(patterns.size(), 0), deadline_(deadline) {}
+      : patterns_(patterns), open_(patterns.size()), deadline_(deadline) {}
 
   void redact(LoggedToken& token) {
-    bool looked = false;
     for (LoggedAlternative& alternative : token.top) {
       if (alternative.bytes.empty() || alternative.bytes == token.bytes) continue;
-      if (!std::exchange(looked, true)) look_back();
       if (!completes_match(alternative.bytes)) continue;
       alternative.bytes.clear();
       alternative.id.reset();
@@ -201,43 +218,68 @@ class Alternatives {
   void append(std::string_view bytes) { text_ += bytes; }
 
  private:
-  // No match that begins before `open_` reaches the end of the text, however it goes on: where the
-  // last search ended this one begins, so that most text is looked at once.
-  void look_back() {
-    const std::string_view text = whole_letters(text_);
-    const std::size_t tail = text.size() - std::min(text.size(), kTailBytes);
-    for (std::size_t i = 0; i < patterns_.size() && !gave_up_; ++i) {
-      const std::size_t start = letter_from(text, std::max(open_[i], tail));
-      const std::optional<std::size_t> open = first_open(patterns_[i], text, start);
-      gave_up_ = !open || thread_time() > deadline_;
-      if (open) open_[i] = *open;
-    }
-  }
+  struct Open {
+    // No match that begins before this place reaches the end of the text, however it goes on. So a
+    // search begins where the last one ended, and most text is looked at once.
+    std::size_t at = 0;
+    std::size_t text_size = 0;  // when it was looked for
+  };
 
   bool completes_match(std::string_view bytes) {
     const std::size_t size = text_.size();
     text_ += bytes;
     bool found = gave_up_;
     for (std::size_t i = 0; i < patterns_.size() && !found; ++i) {
-      const std::size_t start = letter_from(text_, open_[i]);
-      // A character has a byte or more.
-      if (text_.size() - start < patterns_[i].min_length) continue;
-      const bool whole =
-          find_from(start, patterns_[i], text_, deadline_, [&](std::size_t begin, std::size_t end) {
-            found = end > size;
-            return found ? text_.size() : letter_from(text_, begin + 1);
-          });
-      found = found || !whole;
+      found = completes(patterns_[i], open_[i], size) || gave_up_;
     }
     text_.resize(size);
     return found;
   }
 
+  // A match that begins in the first `size` bytes of the text, or behind them, ends behind them.
+  bool completes(const Pattern& pattern, Open& open, std::size_t size) {
+    const std::string_view with(text_);
+    const std::string_view before = whole_letters(with.substr(0, size));
+    open.at = std::max(open.at, before.size() - std::min(before.size(), kTailBytes));
+    if (!pattern.may_match(with.substr(open.at))) return false;
+    if (open.text_size != size) {
+      look_back(pattern, open, before);
+      open.text_size = size;
+      if (!pattern.may_match(with.substr(open.at))) return false;
+    }
+    bool found = false;
+    const std::size_t start = letter_from(with, open.at);
+    count_time(with.size() - start);
+    const bool whole =
+        find_from(start, pattern, with, deadline_, [&](std::size_t begin, std::size_t end) {
+          found = end > size;
+          return found ? with.size() : letter_from(with, begin + 1);
+        });
+    return found || !whole;
+  }
+
+  void look_back(const Pattern& pattern, Open& open, std::string_view before) {
+    const std::size_t start = letter_from(before, open.at);
+    count_time(before.size() - start);
+    const std::optional<std::size_t> at = first_open(pattern, before, start);
+    gave_up_ = gave_up_ || !at;
+    if (at) open.at = *at;
+  }
+
+  // The clock costs more than a short search.
+  void count_time(std::size_t places) {
+    places_ += places;
+    if (places_ < kTailBytes) return;
+    places_ = 0;
+    gave_up_ = gave_up_ || thread_time() > deadline_;
+  }
+
   const std::vector<Pattern>& patterns_;
   std::string text_;
-  std::vector<std::size_t> open_;  // of each pattern
+  std::vector<Open> open_;  // of each pattern
   const Deadline deadline_;
-  bool gave_up_ = false;  // from here on every alternative goes
+  std::size_t places_ = 0;  // that were tried since the last look at the clock
+  bool gave_up_ = false;    // from here on every alternative goes
 };
 
 }  // namespace
@@ -279,7 +321,8 @@ Result<Redactor> Redactor::compile(const std::vector<std::string>& patterns, boo
                                        PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C,
                                    &error, &offset, nullptr),
                      {}},
-                    0};
+                    0,
+                    {}};
     if (!pattern.code) {
       return fail(ErrorCode::invalid, name + "'" + text + "' is no PCRE2 pattern: " +
                                           error_text(error) + " at byte " + std::to_string(offset));
@@ -287,6 +330,7 @@ Result<Redactor> Redactor::compile(const std::vector<std::string>& patterns, boo
     // Without a JIT for this machine pcre2_match interprets the pattern: slower, the same matches.
     pcre2_jit_compile(pattern.code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     pcre2_pattern_info(pattern.code.get(), PCRE2_INFO_MINLENGTH, &pattern.min_length);
+    pattern.required = required_in(pattern.code.get());
     impl->patterns.push_back(std::move(pattern));
   }
   return Redactor(std::move(impl));
