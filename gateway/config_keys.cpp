@@ -90,9 +90,9 @@ constexpr std::array kCacheKeys{
                       "Which answers are stored when the route does not say; `auto`: those with "
                       "temperature 0, a seed, a sample index or a reproducibility tag."},
                      &CacheConfig::policy},
-    Key<CacheConfig>{
-        {"max_body_bytes", KeyType::size, "Longer answers are not stored.", kKiB, kGiB},
-        &CacheConfig::max_body_bytes},
+    Key<CacheConfig>{{"max_body_bytes", KeyType::size,
+                      "Longer answers are not stored (but recorded).", kKiB, kGiB},
+                     &CacheConfig::max_body_bytes},
     Key<CacheConfig>{
         {"store_length", KeyType::boolean, "Store also answers that ended at their token limit."},
         &CacheConfig::store_length},

@@ -65,7 +65,10 @@ Result<std::unique_ptr<Store>> open_embedded(const CacheConfig& config) {
 
 Result<void> open_recordings(Gateway& gateway, const ServeArguments& arguments) {
   const bool record = arguments.record_dir.has_value();
-  auto recordings = open_recording(record ? *arguments.record_dir : *arguments.replay_dir);
+  // Each one: a recording that is missing shows where nobody remembers this run, in a replay.
+  auto recordings =
+      open_recording(record ? *arguments.record_dir : *arguments.replay_dir,
+                     [](const Error& error) { log_error("not recorded: " + error.message); });
   if (!recordings) return tl::make_unexpected(std::move(recordings.error()));
   gateway.recording = record ? Recording::record : Recording::replay;
   gateway.recordings = recordings->get();

@@ -115,7 +115,10 @@ void AnswerJob::leave_table() {
 }
 
 void AnswerJob::keep(std::shared_ptr<const std::string> body) {
-  if (!gateway.store || body->size() > settings->config.cache.max_body_bytes) return;
+  if (!gateway.store) return;
+  // A recording must have every answer, or its replay lacks one.
+  const bool fits = body->size() <= settings->config.cache.max_body_bytes;
+  if (!fits && gateway.recording != Recording::record) return;
   auto entry = std::make_shared<Entry>();
   entry->key = key;
   if (tenant) entry->tenant = tenant->key.cache_namespace;

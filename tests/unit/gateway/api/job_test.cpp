@@ -4,8 +4,33 @@
 
 #include <cctype>
 
+#include "gateway/gateway.hpp"
+
 namespace fixpoint {
 namespace {
+
+// Whether an answer of so many bytes is kept.
+bool is_kept(Recording recording, std::size_t bytes) {
+  Cores cores(1);
+  Config config;
+  config.cache.max_body_bytes = 1000;
+  Gateway gateway(config, cores);
+  gateway.store = make_memory_store(1 << 20);
+  gateway.recording = recording;
+  AnswerJob job(gateway);
+  job.settings = gateway.settings();
+  job.flight = std::make_shared<AnswerFlight>();
+  job.store = true;
+  job.key = {KeyKind::body, std::string(64, '0'), ""};
+  EXPECT_TRUE(job.complete(std::string(bytes, ' ') + "{}", Json::object(), SseEvent{}, true));
+  return gateway.store->stats()->entries == 1;
+}
+
+TEST(AnswerJob, ALongAnswerIsRecordedButNotCached) {
+  EXPECT_TRUE(is_kept(Recording::off, 100));
+  EXPECT_FALSE(is_kept(Recording::off, 1000));
+  EXPECT_TRUE(is_kept(Recording::record, 1000));
+}
 
 TEST(GenerationId, BeginsWithItsTime) {
   const auto early = new_generation_id(1'764'000'000'000),
