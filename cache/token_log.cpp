@@ -60,6 +60,7 @@ struct Pending {
 struct TokenLog::Impl {
   explicit Impl(const TokenLogOptions& options)
       : max_bytes(options.max_bytes),
+        on_damaged(options.on_damaged ? options.on_damaged : [](const std::string&) {}),
         readers([path = options.path]() -> Result<std::unique_ptr<sqlite::Database>> {
           Result<sqlite::Database> database = open_token_log_reader(path);
           if (!database) return tl::make_unexpected(std::move(database.error()));
@@ -75,6 +76,7 @@ struct TokenLog::Impl {
   auto with_reader(Read read) -> decltype(read(std::declval<sqlite::Database&>()));
 
   const std::uint64_t max_bytes;
+  const OnDamaged on_damaged;
   std::optional<Redactor> redactor;
   // Closed after the readers: the last one to leave removes the write-ahead log.
   std::optional<TokenLogWriteSide> write_side;
@@ -180,12 +182,15 @@ Result<GenerationRecord> TokenLog::show(std::string_view id_or_key) {
 
 Result<void> TokenLog::for_each(const GenerationFilter& filter, bool with_tokens,
                                 const std::function<bool(const GenerationRecord&)>& visit) {
-  WalkPosition position;
+  WalkPosition position{filter.since_ms.value_or(INT64_MIN), INT64_MIN};
   for (;;) {
-    const Result<std::vector<GenerationRecord>> page = impl_->with_reader(
-        [&](sqlite::Database& file) { return read_page(file, filter, with_tokens, position); });
+    const WalkPosition before = position;
+    const Result<std::vector<GenerationRecord>> page =
+        impl_->with_reader([&](sqlite::Database& file) {
+          return read_page(file, filter, with_tokens, position, impl_->on_damaged);
+        });
     if (!page) return tl::make_unexpected(page.error());
-    if (page->empty()) return {};
+    if (position == before) return {};
     for (const GenerationRecord& record : *page) {
       if (!visit(record)) return {};
     }
@@ -196,7 +201,8 @@ Result<std::vector<ThinMargin>> TokenLog::thin_margins(const MarginQuery& query)
   if (Result<void> checked = check_limit("limit", query.limit, kMaxRows); !checked) {
     return tl::make_unexpected(std::move(checked.error()));
   }
-  return impl_->with_reader([&](sqlite::Database& file) { return read_thin_margins(file, query); });
+  return impl_->with_reader(
+      [&](sqlite::Database& file) { return read_thin_margins(file, query, impl_->on_damaged); });
 }
 
 Result<std::vector<MarginReport>> TokenLog::margin_report(const MarginReportQuery& query) {
@@ -204,7 +210,7 @@ Result<std::vector<MarginReport>> TokenLog::margin_report(const MarginReportQuer
     return tl::make_unexpected(std::move(checked.error()));
   }
   return impl_->with_reader(
-      [&](sqlite::Database& file) { return read_margin_report(file, query); });
+      [&](sqlite::Database& file) { return read_margin_report(file, query, impl_->on_damaged); });
 }
 
 Result<std::vector<SeenFingerprint>> TokenLog::fingerprints() {

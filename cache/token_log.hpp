@@ -103,6 +103,9 @@ struct TokenLogOptions {
   std::vector<std::string> redact;       // PCRE2 patterns: see redaction.hpp
   // Hears of every write and checkpoint that failed, on a thread of the log's. May be empty.
   std::function<void(const Error&)> on_write_error;
+  // Hears the id of every generation that a query over several leaves out because its tokens are
+  // damaged, during that query. May be empty.
+  std::function<void(const std::string&)> on_damaged;
 };
 
 // Since the log was opened.

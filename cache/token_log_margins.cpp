@@ -140,7 +140,8 @@ Result<Groups> count_groups(sqlite::Database& database, const MarginReportQuery&
   }
 }
 
-Result<void> add_examples(sqlite::Database& database, Group& group, std::size_t examples) {
+Result<void> add_examples(sqlite::Database& database, Group& group, std::size_t examples,
+                          const OnDamaged& on_damaged) {
   Result<sqlite::Statement> select = database.prepare(kThinOfRow);
   if (!select) return tl::make_unexpected(std::move(select.error()));
   ThinnestTokens thinnest(examples);
@@ -150,7 +151,7 @@ Result<void> add_examples(sqlite::Database& database, Group& group, std::size_t 
     const Result<bool> row = select->step();
     if (!row) return tl::make_unexpected(row.error());
     if (!*row) continue;
-    if (Result<void> added = thinnest.add(*select); !added) return added;
+    if (!thinnest.add(*select)) on_damaged(std::string(select->bytes(1)));
   }
   group.report.thinnest = thinnest.take();
   return {};
@@ -159,7 +160,8 @@ Result<void> add_examples(sqlite::Database& database, Group& group, std::size_t 
 }  // namespace
 
 Result<std::vector<ThinMargin>> read_thin_margins(sqlite::Database& database,
-                                                  const MarginQuery& query) {
+                                                  const MarginQuery& query,
+                                                  const OnDamaged& on_damaged) {
   Result<sqlite::Statement> select =
       database.prepare(query.generation ? kThinInGeneration : kThinInRange);
   if (!select) return tl::make_unexpected(std::move(select.error()));
@@ -179,20 +181,22 @@ Result<std::vector<ThinMargin>> read_thin_margins(sqlite::Database& database,
     }
     if (!*row || thinnest.is_beyond(*select)) return thinnest.take();
     if (Result<void> added = thinnest.add(*select); !added) {
-      return tl::make_unexpected(std::move(added.error()));
+      if (query.generation) return tl::make_unexpected(std::move(added.error()));
+      on_damaged(std::string(select->bytes(1)));
     }
   }
 }
 
 Result<std::vector<MarginReport>> read_margin_report(sqlite::Database& database,
-                                                     const MarginReportQuery& query) {
+                                                     const MarginReportQuery& query,
+                                                     const OnDamaged& on_damaged) {
   return in_snapshot(database, [&]() -> Result<std::vector<MarginReport>> {
     Result<Groups> groups = count_groups(database, query);
     if (!groups) return tl::make_unexpected(std::move(groups.error()));
     std::vector<MarginReport> reports;
     reports.reserve(groups->size());
     for (auto& [name, group] : *groups) {
-      if (Result<void> added = add_examples(database, group, query.examples); !added) {
+      if (Result<void> added = add_examples(database, group, query.examples, on_damaged); !added) {
         return tl::make_unexpected(std::move(added.error()));
       }
       reports.push_back(std::move(group.report));

@@ -107,11 +107,10 @@ Result<GenerationRecord> read_generation(sqlite::Database& database, std::string
 
 Result<std::vector<GenerationRecord>> read_page(sqlite::Database& database,
                                                 const GenerationFilter& filter, bool with_tokens,
-                                                WalkPosition& position) {
+                                                WalkPosition& position,
+                                                const OnDamaged& on_damaged) {
   Result<sqlite::Statement> select = database.prepare(with_tokens ? kPageWithTokens : kPage);
   if (!select) return tl::make_unexpected(std::move(select.error()));
-  const std::int64_t since = filter.since_ms.value_or(INT64_MIN);
-  if (since > position.created_ms) position = {since, INT64_MIN};
   select->bind(1, position.created_ms);
   select->bind(2, position.row);
   select->bind(3, filter.until_ms.value_or(INT64_MAX));
@@ -129,7 +128,10 @@ Result<std::vector<GenerationRecord>> read_page(sqlite::Database& database,
     const std::string_view packed = select->bytes(kPackedColumn);
     packed_bytes += packed.size();
     Result<std::vector<LoggedToken>> tokens = unpack_tokens(packed);
-    if (!tokens) return tl::make_unexpected(std::move(tokens.error()));
+    if (!tokens) {
+      on_damaged(record.id);
+      continue;
+    }
     record.tokens = std::move(*tokens);
     records.push_back(std::move(record));
   }

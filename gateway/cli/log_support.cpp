@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "gateway/cli/times.hpp"
 #include "gateway/safe_text.hpp"
@@ -26,7 +27,8 @@ Json or_null(const std::optional<Value>& value) {
 
 }  // namespace
 
-Result<std::unique_ptr<TokenLog>> open_log(const std::string& path) {
+Result<std::unique_ptr<TokenLog>> open_log(const std::string& path,
+                                           std::function<void(const std::string&)> on_damaged) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
     return fail(ErrorCode::not_found, "there is no token log at " + path + " yet");
@@ -34,7 +36,22 @@ Result<std::unique_ptr<TokenLog>> open_log(const std::string& path) {
   TokenLogOptions options;
   options.path = path;
   options.read_only = true;
+  options.on_damaged = std::move(on_damaged);
   return TokenLog::open(options);
+}
+
+std::function<void(const std::string&)> LeftOut::listener() {
+  return [this](const std::string& generation) {
+    ++count_;
+    report(session_, {ErrorCode::corrupt, generation + ": its tokens are damaged"});
+  };
+}
+
+int LeftOut::finish() const {
+  if (count_ == 0) return kExitOk;
+  const std::string generations = count_ == 1 ? " generation" : " generations";
+  return report_failure(
+      session_, {ErrorCode::corrupt, std::to_string(count_) + generations + " left out: damaged"});
 }
 
 Result<std::optional<std::int64_t>> moment(const std::optional<std::string>& text,

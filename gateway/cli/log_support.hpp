@@ -1,6 +1,8 @@
 // What the verbs of `fixpoint log` share. Internal to gateway/cli.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +14,22 @@
 namespace fixpoint::cli {
 
 // For reading. Errors: not_found before the first generation was logged.
-Result<std::unique_ptr<TokenLog>> open_log(const std::string& path);
+Result<std::unique_ptr<TokenLog>> open_log(const std::string& path,
+                                           std::function<void(const std::string&)> on_damaged = {});
+
+// Generations that a query leaves out because their tokens are damaged.
+class LeftOut {
+ public:
+  explicit LeftOut(const Session& session) : session_(session) {}
+  // Names each; for open_log(). This object outlives the log.
+  std::function<void(const std::string&)> listener();
+  // For the end: says how many they were. Returns the verb's exit code.
+  int finish() const;
+
+ private:
+  const Session& session_;
+  std::uint64_t count_ = 0;
+};
 
 // The value of a time option such as --since; nothing when it is not given. Errors: invalid.
 Result<std::optional<std::int64_t>> moment(const std::optional<std::string>& text,

@@ -146,7 +146,8 @@ int log_margins(const Session& session, const MarginArguments& arguments) {
   }
   const auto config = load_for_tool(session);
   if (!config) return kExitUsage;
-  const auto log = open_log(config->log.path);
+  LeftOut left_out(session);
+  const auto log = open_log(config->log.path, left_out.listener());
   if (!log) return report_failure(session, log.error());
   const auto margins = (*log)->thin_margins(query);
   if (!margins) return report_failure(session, margins.error());
@@ -154,13 +155,13 @@ int log_margins(const Session& session, const MarginArguments& arguments) {
     Json list = Json::array();
     for (const ThinMargin& thin : *margins) list.push_back(thin_json(thin));
     write_json(session, list);
-    return kExitOk;
+    return left_out.finish();
   }
   session.context.out << "    margin  token | the two likeliest | where\n";
   for (const ThinMargin& thin : *margins) {
     session.context.out << "    " << margin_line(thin) << '\n';
   }
-  return kExitOk;
+  return left_out.finish();
 }
 
 }  // namespace fixpoint::cli

@@ -143,7 +143,8 @@ int log_export(const Session& session, const ExportArguments& arguments) {
   filter.until_ms = *until;
   const auto config = load_for_tool(session);
   if (!config) return kExitUsage;
-  const auto log = open_log(config->log.path);
+  LeftOut left_out(session);
+  const auto log = open_log(config->log.path, left_out.listener());
   if (!log) return report_failure(session, log.error());
 
   std::ostream& out = session.context.out;
@@ -161,7 +162,7 @@ int log_export(const Session& session, const ExportArguments& arguments) {
         return out.good();  // what reads may have gone
       });
   if (!walked) return report_failure(session, walked.error());
-  return kExitOk;
+  return left_out.finish();
 }
 
 }  // namespace fixpoint::cli

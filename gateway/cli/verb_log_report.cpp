@@ -76,7 +76,8 @@ int log_margin_report(const Session& session, const MarginArguments& arguments) 
   query.filter.until_ms = *until;
   const auto config = load_for_tool(session);
   if (!config) return kExitUsage;
-  const auto log = open_log(config->log.path);
+  LeftOut left_out(session);
+  const auto log = open_log(config->log.path, left_out.listener());
   if (!log) return report_failure(session, log.error());
   const auto reports = (*log)->margin_report(query);
   if (!reports) return report_failure(session, reports.error());
@@ -84,7 +85,7 @@ int log_margin_report(const Session& session, const MarginArguments& arguments) 
     Json list = Json::array();
     for (const MarginReport& one : *reports) list.push_back(report_json(one, query));
     write_json(session, list);
-    return kExitOk;
+    return left_out.finish();
   }
   session.context.out << "generations      tokens  with margin   < 0.01     < 0.1     < 1.0  "
                       << (query.by_model && query.by_route ? "model | route"
@@ -92,7 +93,7 @@ int log_margin_report(const Session& session, const MarginArguments& arguments) 
                                                            : "route")
                       << '\n';
   for (const MarginReport& one : *reports) write_report(session.context.out, one, query);
-  return kExitOk;
+  return left_out.finish();
 }
 
 int log_fingerprints(const Session& session) {

@@ -1,5 +1,6 @@
 // Walks, the margin report and fingerprints.
 #include <gmock/gmock.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <map>
@@ -83,6 +84,64 @@ TEST_F(TokenLogReport, WalksWithTokens) {
   });
   EXPECT_TRUE(walked);
   EXPECT_EQ(next, 40);
+}
+
+// Damaged tokens cost their generation and nothing else: each query names it and goes on.
+TEST_F(TokenLogReport, DamagedTokensAreLeftOutAndNamed) {
+  for (int i = 0; i < 600; ++i) {
+    GenerationRecord record = record_of(i, i, {token_of(0, 0, 0.001f * static_cast<float>(i))});
+    record.model = "m";
+    append(record);
+  }
+  log_.reset();
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(options_.path.c_str(), &database), SQLITE_OK);
+  // The first pages of a walk, and a single one.
+  EXPECT_EQ(sqlite3_exec(database,
+                         "UPDATE tokens SET packed = x'FF' WHERE generation IN (SELECT row FROM"
+                         " generations WHERE created_ms < 520 OR created_ms = 530)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(database);
+  std::vector<std::string> named;
+  options_.on_damaged = [&](const std::string& id) { named.push_back(id); };
+  log_ = open(options_);
+
+  std::vector<std::int64_t> seen;
+  const Result<void> walked = log_->for_each({}, true, [&](const GenerationRecord& record) {
+    seen.push_back(record.created_ms);
+    return true;
+  });
+  EXPECT_TRUE(walked);
+  ASSERT_EQ(seen.size(), 79u);
+  EXPECT_EQ(seen.front(), 520);
+  EXPECT_EQ(named.size(), 521u);
+  EXPECT_EQ(named.back(), id_of(530));
+  EXPECT_EQ(times({}).size(), 600u);  // without tokens
+
+  named.clear();
+  MarginQuery thin;
+  thin.since_ms = 529;
+  thin.limit = 3;
+  const Result<std::vector<ThinMargin>> margins = log_->thin_margins(thin);
+  ASSERT_TRUE(margins);
+  ASSERT_EQ(margins->size(), 2u);
+  EXPECT_EQ((*margins)[0].generation, id_of(529));
+  EXPECT_EQ((*margins)[1].generation, id_of(531));
+  EXPECT_THAT(named, ElementsAre(id_of(530)));
+  thin = {};
+  thin.generation = id_of(530);
+  EXPECT_EQ(log_->thin_margins(thin).error().code, ErrorCode::corrupt);
+
+  named.clear();
+  MarginReportQuery query;
+  query.filter.since_ms = 530;
+  const Result<std::vector<MarginReport>> reports = log_->margin_report(query);
+  ASSERT_TRUE(reports);
+  ASSERT_EQ(reports->size(), 1u);
+  EXPECT_EQ(reports->front().generations, 70u);
+  EXPECT_EQ(reports->front().thinnest.size(), 2u);
+  EXPECT_THAT(named, ElementsAre(id_of(530)));
 }
 
 // Against the plain definition.

@@ -1,6 +1,7 @@
 // log export | fingerprints | margins --by.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <cmath>
 #include <limits>
@@ -144,6 +145,28 @@ TEST_F(CliLog, ExportsWhatIsAskedFor) {
   EXPECT_EQ(lines({"--since", "1h", "--format", "csv"}), 1);
   EXPECT_EQ(run({"export", "--format", "xml"}).code, kExitUsage);
   EXPECT_EQ(run({"export", "--since", "soon"}).code, kExitUsage);
+}
+
+TEST_F(CliLog, DamagedGenerationsAreLeftOutNamedAndCounted) {
+  fill();
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(options_.path.c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database,
+                         "UPDATE tokens SET packed = x'FF' WHERE generation ="
+                         " (SELECT row FROM generations WHERE created_ms = 1000)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(database);
+  for (const std::vector<std::string>& verb : {std::vector<std::string>{"export", "--tokens"},
+                                               {"margins"},
+                                               {"margins", "--by", "model"}}) {
+    const Ran ran = run(verb);
+    EXPECT_EQ(ran.code, kExitFailed) << verb[0];
+    EXPECT_THAT(ran.out, HasSubstr(id_of(2))) << verb[0];
+    EXPECT_EQ(ran.err, "fixpoint: " + id_of(1) +
+                           ": its tokens are damaged\nfixpoint: 1 generation left out: damaged\n");
+  }
+  EXPECT_EQ(run({"export"}).code, kExitOk);
 }
 
 TEST_F(CliLog, AnExportThatCannotBeWrittenFails) {
