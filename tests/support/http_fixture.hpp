@@ -58,10 +58,12 @@ T run(net::io_context& context, Task<T> task) {
 class Blocked {
  public:
   explicit Blocked(net::io_context& context) {
-    net::post(context, [state = state_] {
+    const auto block = [state = state_] {
       state->begun.set_value();
       state->over.get_future().wait();
-    });
+    };
+    // Behind what is due already.
+    net::post(context, [&context, block] { net::post(context, block); });
     state_->begun.get_future().wait();
   }
   ~Blocked() { state_->over.set_value(); }

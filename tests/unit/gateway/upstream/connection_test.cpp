@@ -90,12 +90,14 @@ class ConnectionTest : public ClientTest {
 };
 
 TEST_F(ConnectionTest, TheTotalHoldsWhileTheRequestIsSent) {
-  std::atomic<std::size_t> taken{0};
+  std::size_t taken = 0;
+  std::promise<void> over;
   ScriptedServer server({[&](ScriptedPeer& peer) {
     for (std::string piece = peer.receive(); !piece.empty(); piece = peer.receive()) {
       taken += piece.size();
-      std::this_thread::sleep_for(milliseconds(5));
+      std::this_thread::sleep_for(milliseconds(2));
     }
+    over.set_value();
   }});
   UpstreamOptions o = patient(server.url());
   o.total_timeout = milliseconds(300);
@@ -104,6 +106,7 @@ TEST_F(ConnectionTest, TheTotalHoldsWhileTheRequestIsSent) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::timeout);
   EXPECT_NE(answer.error().message.find("total_timeout"), std::string::npos);
+  over.get_future().wait();
   EXPECT_LT(taken, kLarge) << "the peer took pieces in time, but not the whole";
 }
 
