@@ -10,8 +10,7 @@ namespace fixpoint::sqlite {
 namespace {
 
 constexpr std::size_t kGroupJobs = 512;  // larger groups gain nothing measurable
-// Half of what the token log promises. Longer groups touch fewer pages for each row.
-constexpr std::chrono::milliseconds kGroupTime{25};
+constexpr std::chrono::milliseconds kGroupTime{5};
 constexpr int kCheckpointPages = 1024;  // 16 MiB of 16 KiB pages
 // After so long without work the log is emptied, so that a file at rest is one file, and upkeep is
 // looked at.

@@ -22,7 +22,7 @@ namespace fixpoint::sqlite {
 // readers that are read-only, the two never happen at once.
 //
 // Jobs are committed in groups, in the order in which they came: up to 512 rows or whatever came
-// within 25 ms. When a group fails, its jobs are tried again one by one, so that a row which cannot
+// within 5 ms. When a group fails, its jobs are tried again one by one, so that a row which cannot
 // be stored takes no other with it; after a failure the next job is tried as usual. Thread-safe.
 class Writer {
  public:
