@@ -60,7 +60,7 @@ std::uint64_t bytes_of(const Entry& entry) {
                         sizeof(std::string) + 10 * 2 * sizeof(void*);
   for (const std::string* text :
        {&entry.key.hex, &entry.key.material, &entry.tenant, &entry.endpoint, &entry.model,
-        &entry.provider, &entry.generation, entry.body.get()}) {
+        &entry.provider, &entry.generation, &entry.pace, entry.body.get()}) {
     bytes += text->capacity();
   }
   return bytes;

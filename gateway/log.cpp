@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -146,12 +147,26 @@ void replace_all(std::string& text, std::string_view what) {
 }  // namespace
 
 void init_log(LogLevel level, std::vector<std::string> secrets, LogFormat format) {
-  Log& log = instance();
-  std::erase_if(secrets, [](const std::string& s) { return s.size() < kShortestSecret; });
-  const std::lock_guard lock(log.mutex);
-  log.level.store(level, std::memory_order_relaxed);
-  log.format.store(format, std::memory_order_relaxed);
-  log.secrets = std::move(secrets);
+  {
+    const std::lock_guard lock(instance().mutex);
+    instance().secrets.clear();
+  }
+  hide_in_log(std::move(secrets));
+  set_log(level, format);
+}
+
+void hide_in_log(std::vector<std::string> secrets) {
+  auto& known = instance().secrets;
+  const std::lock_guard lock(instance().mutex);
+  for (auto& secret : secrets) {
+    const bool is_new = std::find(known.begin(), known.end(), secret) == known.end();
+    if (is_new && secret.size() >= kShortestSecret) known.push_back(std::move(secret));
+  }
+}
+
+void set_log(LogLevel level, LogFormat format) {
+  instance().level.store(level, std::memory_order_relaxed);
+  instance().format.store(format, std::memory_order_relaxed);
 }
 
 bool log_enabled(LogLevel level) {

@@ -12,9 +12,13 @@ namespace fixpoint {
 
 // Sets the level, the format and the strings that no message may show: each occurrence of one
 // becomes "***". Strings shorter than 8 bytes are not hidden (they would blank out ordinary words).
-// May be called again at any time (SIGHUP). Without it: info, text, nothing hidden. Thread-safe.
+// Without it: info, text, nothing hidden. Thread-safe.
 void init_log(LogLevel level, std::vector<std::string> secrets = {},
               LogFormat format = LogFormat::text);
+// For a reload, in this order: hides further strings (those before stay hidden: what began with an
+// old key still knows it), then changes the rest. Thread-safe.
+void hide_in_log(std::vector<std::string> secrets);
+void set_log(LogLevel level, LogFormat format);
 
 bool log_enabled(LogLevel level);
 LogFormat log_format();

@@ -151,12 +151,12 @@ void reload(Gateway& gateway, Server& server, const ServeArguments& arguments) {
   const auto& log = fresh->access_log;
   const auto level = log.level;
   const auto format = log.format;
-  auto secrets = fresh->secrets();
+  hide_in_log(fresh->secrets());
   if (auto done = gateway.reload(std::move(*fresh)); !done) {
     log_error("reload: " + done.error().message + "; the running configuration stays");
     return;
   }
-  init_log(level, std::move(secrets), format);
+  set_log(level, format);
   log_info("reload: the new configuration is in force");
 }
 

@@ -88,6 +88,7 @@ Task<void> Delivery::replay_paced(const Entry& entry) {
       co_return;
     }
     append_sse(pending_, events[i].data, events[i].event);
+    ++events_;
     const bool alive = co_await flush();
     if (!alive) co_return;
   }

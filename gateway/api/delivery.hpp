@@ -44,7 +44,7 @@ class Delivery {
   Exchange& exchange_;
   Headers headers_;
   std::string pending_;
-  std::uint64_t events_ = 0;  // that came from the flight
+  std::uint64_t events_ = 0;  // that came from the flight, or were replayed one by one
   bool stops_ = false;        // the server will cut the connection
 };
 

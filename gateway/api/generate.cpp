@@ -192,7 +192,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
 }
 
 // What a key's budgets could not be kept for.
-std::optional<ApiError> uncounted(const Plan& plan) {
+std::optional<ApiError> uncounted(const Plan& plan, Recording recording) {
   if (!plan.tenant || plan.engine) return {};
   const auto& policy = plan.tenant->key.policy;
   const bool limited =
@@ -203,6 +203,7 @@ std::optional<ApiError> uncounted(const Plan& plan) {
         "later would not count towards the key's limits",
         "background", "unsupported_parameter");
   }
+  if (plan.request.endpoint == Endpoint::count_tokens || recording == Recording::replay) return {};
   const auto& settings = *plan.settings;
   const auto& model = plan.request.model;
   const auto priced = [&](const UpstreamPtr& upstream) {
@@ -252,7 +253,7 @@ Task<void> generate(Gateway& gateway, Endpoint endpoint, const RequestPtr& reque
     co_await send_error(plan.error(), api, writer, exchange);
     co_return;
   }
-  if (const auto refused = uncounted(*plan)) {
+  if (const auto refused = uncounted(*plan, gateway.recording)) {
     co_await send_error(*refused, api, writer, exchange);
     co_return;
   }

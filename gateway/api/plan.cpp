@@ -176,7 +176,7 @@ KeyScope key_scope(const Gateway& gateway, const Upstream& upstream, Endpoint en
   const auto split = split_query(query);
   // Whatever a client says on whose behalf, or how, the upstream answers: their holder's answers
   // are nobody else's.
-  auto deciding = recording ? deciding_headers(upstream.config, without_account(headers), false)
+  auto deciding = recording ? deciding_headers({}, without_account(headers), false)
                             : deciding_headers(upstream.config, headers, tenant == nullptr);
   if (!recording && !split.secret.empty()) deciding += "?" + split.secret;
   if (tenant && !recording) scope.tenant = "namespace " + tenant->key.cache_namespace;

@@ -102,14 +102,14 @@ class Relay : public std::enable_shared_from_this<Relay> {
   net::cancellation_signal cancel_;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::duration waited_{0};  // for the upstream
-  // Of the whole call's time: in the queue, between attempts, for readers.
-  Clock::duration others_time_{0};
-  std::size_t at_ = 0;  // in work_.upstreams
+  std::size_t at_ = 0;         // in work_.upstreams
   Failed failed_;
   bool again_at_once_ = false;
   bool logprobs_refused_ = false;
 
   // Of the current attempt.
+  Clock::time_point attempt_began_;
+  Clock::duration readers_time_{0};  // that it waited for its readers
   std::optional<CircuitBreaker::Permit> permit_;
   Admission::Slot slot_;
   UpstreamCall call_;

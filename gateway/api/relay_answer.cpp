@@ -90,7 +90,7 @@ Task<void> Relay::relay_stream() {
       co_await progress_.sleep();
     }
     waited_ += Clock::now() - ahead_at;
-    others_time_ += Clock::now() - ahead_at;
+    readers_time_ += Clock::now() - ahead_at;
   }
   if (!done_seen_) {
     stream_failed({ErrorCode::closed, "the stream ended without its end marker"});

@@ -109,7 +109,6 @@ Task<void> Relay::try_upstream() {
     upstream().metrics.count_retry();
     pause_.expires_after(*failed_.wait);
     waited_ += *failed_.wait;
-    others_time_ += *failed_.wait;
     error_code ignored;
     co_await pause_.async_wait(net::redirect_error(use_task, ignored));
   }
@@ -119,7 +118,6 @@ Task<void> Relay::attempt() {
   const auto queued_at = Clock::now();
   auto slot = co_await upstream().admission.acquire(deadline_);
   waited_ += Clock::now() - queued_at;
-  others_time_ += Clock::now() - queued_at;
   if (!slot) {
     auto error = api_error(429, "rate_limit_error", "upstream_overloaded", slot.error().message);
     error.headers = retry_after_header(milliseconds(1000));
@@ -166,6 +164,8 @@ Task<void> Relay::call_upstream() {
   job_->called_model = upstream().model_name(work_.model);
 
   const auto sent_at = Clock::now();
+  attempt_began_ = sent_at;
+  readers_time_ = {};
   auto sent = co_await upstream().client(core_).send(call_.request);
   waited_ += Clock::now() - sent_at;
   if (!sent) {
@@ -236,9 +236,12 @@ void Relay::refused(int status, const std::string& body) {
 
 void Relay::judge(const Error& error) {
   if (!permit_ || abandoned_ || !is_upstream_fault(error)) return;
-  // A call that had no time left because others took it says nothing about the upstream, either.
-  const bool out_of_time = error.code == ErrorCode::timeout && Clock::now() >= deadline_;
-  if (out_of_time && others_time_ > upstream().config.total_timeout / 2) return;
+  // Nor does one that had no time left because others took it: the queue, earlier attempts,
+  // readers.
+  const auto now = Clock::now();
+  const bool out_of_time = error.code == ErrorCode::timeout && now >= deadline_;
+  const auto whole = work_.upstreams.front()->config.total_timeout;
+  if (out_of_time && now - attempt_began_ - readers_time_ < whole / 2) return;
   permit_->failed();
 }
 

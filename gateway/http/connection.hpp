@@ -60,7 +60,7 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   Task<Result<void>> finish(std::string_view bytes) override;
   void abort() override;
   bool started() const override { return started_; }
-  void before_cut(std::function<void()> call) override { before_cut_ = std::move(call); }
+  void before_cut(std::function<void()> call) override;
 
  private:
   // The client is looked at this often while its handler runs; faster handlers pay nothing.
@@ -101,6 +101,7 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
       false;  // set by the deadline while reading; counts even if bytes came just then
   net::cancellation_signal cancel_;
   std::function<void()> before_cut_;  // the handler's
+  bool cut_announced_ = false;
 
   boost::beast::flat_buffer in_;  // bytes received and not used yet: pipelined requests stay here
   std::optional<RequestParser> parser_;

@@ -20,7 +20,13 @@ void Connection::close_when_idle() {
   if (phase_ == Phase::idle || phase_ == Phase::handshaking) on_deadline();
 }
 
+void Connection::before_cut(std::function<void()> call) {
+  before_cut_ = std::move(call);
+  if (cut_announced_) announce_cut();
+}
+
 void Connection::announce_cut() {
+  cut_announced_ = true;
   if (before_cut_) std::exchange(before_cut_, nullptr)();
 }
 

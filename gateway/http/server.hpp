@@ -47,8 +47,8 @@ class ResponseWriter {
   virtual void abort() = 0;
   virtual bool started() const = 0;  // a head went out
   // `call` is called on the connection's core when the server is about to cut the connection: the
-  // deadline of drain() has passed. The handler then has a moment to end its answer. What `call`
-  // refers to must live as long as the handler runs.
+  // deadline of drain() has passed, or had before this call. The handler then has a moment to end
+  // its answer. What `call` refers to must live as long as the handler runs.
   virtual void before_cut(std::function<void()> call) = 0;
 };
 

@@ -183,6 +183,7 @@ Task<Result<void>> UpstreamConnection::write(std::string_view head, std::string_
                                              milliseconds timeout, Clock::time_point end) {
   std::array<net::const_buffer, 2> out = {net::const_buffer(head.data(), head.size()),
                                           net::const_buffer(body.data(), body.size())};
+  answered_ = false;
   for (;;) {
     error_code ec;
     std::size_t n = 0;

@@ -32,6 +32,11 @@ def wait_until(test, condition, what):
         time.sleep(0.01)
 
 
+def wait_logged(test, gateway, text):
+    """The log is written a few milliseconds after what it tells."""
+    wait_until(test, lambda: text in gateway.log(), f"the log says {text!r}")
+
+
 @contextlib.contextmanager
 def leaving(port, model, **fields):
     """A request whose client is there within the block only; the value is its socket."""

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel, program, tiny_model
-from helpers import wait_until
+from helpers import wait_logged, wait_until
 
 ADMIN = {"Authorization": "Bearer the-admin-token-of-16"}
 
@@ -250,7 +250,7 @@ class Limits(WithKeys):
         used = self.usage(key)
         self.assertGreaterEqual(used["completion_tokens"], 1000)
         self.assertGreaterEqual(used["prompt_tokens"], 45)
-        self.assertIn("upstream 'silent' answers without usage", self.gateway.log())
+        wait_logged(self, self.gateway, "upstream 'silent' answers without usage")
 
     def test_a_stream_that_was_cut_is_charged_for_its_text(self):
         key = self.create()
@@ -367,15 +367,15 @@ class Start(unittest.TestCase):
 
     def test_without_keys_on_this_machine_only(self):
         gateway = self.start()
-        self.assertIn("listening on 127.0.0.1 ", gateway.log())
-        self.assertIn("fixpoint keys create", gateway.log())
+        wait_logged(self, gateway, "listening on 127.0.0.1 ")
+        wait_logged(self, gateway, "fixpoint keys create")
         self.assertFalse(reaches("127.0.0.2", gateway.port))
         self.assertEqual(chat(gateway.port, "mock").status, 200)
 
     def test_with_a_key_on_all_addresses(self):
         secret = self.create()  # while no gateway runs
         gateway = self.start()
-        self.assertIn("listening on 0.0.0.0 ", gateway.log())
+        wait_logged(self, gateway, "listening on 0.0.0.0 ")
         self.assertTrue(reaches("127.0.0.2", gateway.port))
         self.assertEqual(chat(gateway.port, "mock").status, 401)
         self.assertEqual(chat(gateway.port, "mock", "x", bearer(secret)).status, 200)

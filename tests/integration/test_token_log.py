@@ -6,7 +6,7 @@ import json
 import unittest
 
 from harness import Gateway, GatewayTest, call, chat
-from helpers import Server, metric, wait_until
+from helpers import Server, metric, wait_logged, wait_until
 
 
 def show(gateway, answer):
@@ -57,7 +57,7 @@ class Backends(unittest.TestCase):
         for _ in range(2):
             chat(gateway.port, "gpt", "x")
         self.assertEqual(changes(), 1)
-        self.assertIn("the fingerprint of model 'gpt' at 'hosted' changed", gateway.log())
+        wait_logged(self, gateway, "the fingerprint of model 'gpt' at 'hosted' changed")
 
         def seen():
             text = gateway.cli("log", "fingerprints", "--json").stdout

@@ -160,7 +160,7 @@ TEST_F(UpstreamCallTest, CredentialsInTheQueryDecideButAreNotToBeRead) {
 }
 
 TEST_F(UpstreamCallTest, ARecordingIsForEverybody) {
-  const auto upstream = named("u");
+  auto upstream = named("u");
   config_.log.fingerprint_epoch = true;
   Gateway gateway(config_, cores_);
   gateway.recording = Recording::record;
@@ -180,6 +180,8 @@ TEST_F(UpstreamCallTest, ARecordingIsForEverybody) {
   tenant->key.cache_namespace = "n";
   EXPECT_EQ(key("accept", "*/*", tenant), plain);
   EXPECT_NE(key("anthropic-beta", "x", nullptr), plain);
+  upstream.headers.push_back({"OpenAI-Project", "of this build"});
+  EXPECT_EQ(key("accept", "*/*", nullptr), plain);
 }
 
 }  // namespace
