@@ -97,9 +97,9 @@ Task<void> Delivery::replay_paced(const Entry& entry) {
 
 Task<void> Delivery::follow(AnswerFlight::Reader& reader, Waiter& waiter) {
   const auto heartbeat = plan_.settings->config.server.heartbeat;
-  writer_.before_cut([this, sleeper = waiter.sleeper()] {
+  writer_.before_cut([this, &waiter] {
     stops_ = true;
-    sleeper->wake();
+    waiter.sleeper()->wake();
   });
   while (true) {
     if (stops_) {

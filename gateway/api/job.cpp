@@ -53,7 +53,7 @@ std::string new_generation_id(std::int64_t created_ms) {
 Result<void> AnswerJob::publish(SseEvent event) {
   const auto now = steady_clock::now();
   if (first_token == steady_clock::time_point{}) first_token = now;
-  pace.event(std::chrono::duration_cast<std::chrono::milliseconds>(now - started));
+  if (store) pace.event(std::chrono::duration_cast<std::chrono::milliseconds>(now - started));
   if (!translator) {
     flight->publish(std::move(event));
     return {};

@@ -159,6 +159,7 @@ Task<void> Relay::call_upstream() {
   assembler_ = make_assembler(call_.endpoint);
   parser_ = SseParser();
   done_seen_ = stream_over_ = false;
+  events_ = 0;
   ++job_->record.attempts;
   job_->record.provider = upstream().config.name;
   job_->called_model = upstream().model_name(work_.model);

@@ -66,7 +66,8 @@ struct AnswerSummary {
   // All that the prompt has, cached or not: Anthropic counts cached ones apart, OpenAI with them.
   std::uint64_t prompt_tokens = 0, completion_tokens = 0;
   std::uint64_t cached_tokens = 0;  // of the prompt, read from the provider's own cache
-  std::uint64_t text_bytes = 0;     // of all that was generated, about
+  // Of all that was generated, about. 0 where the answer has an end and says its tokens.
+  std::uint64_t text_bytes = 0;
   std::vector<LoggedToken> tokens;  // from log-probabilities, where the answer has them
 };
 // Never fails: what an answer does not say stays empty.

@@ -230,7 +230,9 @@ AnswerSummary summarize(Endpoint endpoint, const Json& answer) {
       break;
     }
   }
+  const bool told = out.completion_tokens > 0 && !out.finish_reason.empty();
   for (const char* name : {"choices", "content", "output"}) {
+    if (told) break;
     if (const Json* text = array_member(answer, name)) out.text_bytes += text_bytes(*text);
   }
   if (has_value(answer, "error")) out.whole = out.length = false;

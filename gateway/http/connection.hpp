@@ -97,8 +97,8 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   ServerStream stream_;
   Deadline deadline_;
   Phase phase_ = Phase::idle;
-  bool timed_out_ =
-      false;  // set by the deadline while reading; counts even if bytes came just then
+  // Set by the deadline while reading; counts even if bytes came just then.
+  bool timed_out_ = false;
   net::cancellation_signal cancel_;
   std::function<void()> before_cut_;  // the handler's
   bool cut_announced_ = false;

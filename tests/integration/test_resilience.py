@@ -145,11 +145,16 @@ class SlowReaders(GatewayTest):
                 "routes": [{"model": "*", "upstream": "u"}]}
 
     def test_they_are_not_the_upstreams_fault(self):
-        with leaving(self.gateway.port, "mock-stream-100000-0", stream=True):
+        with leaving(self.gateway.port, "mock-stream-100000-0", stream=True) as slow:
             wait_until(self, lambda: self.mock.stats()["requests"], "it streams")
-            # It reads nothing meanwhile. What it takes to fill the buffers on the way is the gateway's own time, and must
-            # be less than half of the timeout, with sanitizers, too.
+            # It reads nothing until the time is over. What it takes to fill the buffers on the way is the gateway's own
+            # time, and must be less than half of the timeout, with sanitizers, too.
             time.sleep(7)
+            slow.settimeout(PATIENCE_S)
+            rest = b""
+            while b"upstream_timeout" not in rest:
+                rest = rest[-100:] + slow.recv(1 << 20)
+                self.assertNotIn(b"[DONE]", rest)
             self.assertEqual(chat(self.gateway.port, "mock").status, 200)
 
 
