@@ -8,7 +8,6 @@
 #include <optional>
 #include <string_view>
 
-#include "gateway/api/errors.hpp"
 #include "gateway/api/waiter.hpp"
 #include "gateway/gateway.hpp"
 
@@ -19,14 +18,6 @@ namespace {
 bool is_token(std::string_view given, std::string_view token) {
   return !token.empty() && given.size() == token.size() &&
          CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
-}
-
-Response not_allowed() {
-  ApiError error = api_error(401, "invalid_request_error", "invalid_admin_token",
-                             "Admin paths need Authorization: Bearer and admin.token of the "
-                             "configuration, or the token in gateway.json in the data folder");
-  error.headers.add("WWW-Authenticate", "Bearer");
-  return to_response(error);
 }
 
 }  // namespace
@@ -58,10 +49,18 @@ Task<Response> administer_in(net::thread_pool& background, Store* store, Tenants
   co_return **result;
 }
 
-Task<Response> answer_admin(Gateway& gateway, const RequestPtr& request) {
-  if (!has_admin_token(*request, gateway.admin_token, gateway.settings()->config.admin.token)) {
-    co_return not_allowed();
+std::optional<ApiError> refuse_admin(const Gateway& gateway, const Request& request) {
+  if (has_admin_token(request, gateway.admin_token, gateway.settings()->config.admin.token)) {
+    return {};
   }
+  ApiError error = api_error(401, "invalid_request_error", "invalid_admin_token",
+                             "Admin paths need Authorization: Bearer and admin.token of the "
+                             "configuration, or the token in gateway.json in the data folder");
+  error.headers.add("WWW-Authenticate", "Bearer");
+  return error;
+}
+
+Task<Response> answer_admin(Gateway& gateway, const RequestPtr& request) {
   auto response =
       co_await administer_in(gateway.background, gateway.store.get(), *gateway.tenants, request);
   co_return response;

@@ -12,9 +12,11 @@
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
+#include <optional>
 #include <string_view>
 
 #include "cache/store.hpp"
+#include "gateway/api/errors.hpp"
 #include "gateway/http/types.hpp"
 #include "gateway/tenants/tenants.hpp"
 
@@ -22,9 +24,11 @@ namespace fixpoint {
 
 struct Gateway;
 
-// Answers a request for a path below /admin/: checks the token (admin.token of the configuration,
-// or the one in the gateway's file), then lets a background thread do the work, which waits for
-// disks. The work goes on when the client leaves. Sets no x-request-id.
+// Why a request for a path below /admin/ may not pass: it has neither admin.token of the
+// configuration nor the token in the gateway's file. Nothing: it may.
+std::optional<ApiError> refuse_admin(const Gateway& gateway, const Request& request);
+// Answers one that may pass. A background thread does the work, which waits for disks. It goes on
+// when the client leaves. Sets no x-request-id.
 Task<Response> answer_admin(Gateway& gateway, const RequestPtr& request);
 
 // Its parts.

@@ -74,5 +74,6 @@ Handler make_handler(Gateway& gateway);
 // The server's answers to requests that never reach the handler, in the shape of the client's API;
 // they are counted and logged.
 Refusal make_refusal(Gateway& gateway);
+HeadCheck make_head_check(Gateway& gateway);
 
 }  // namespace fixpoint

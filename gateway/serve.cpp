@@ -179,6 +179,7 @@ int serve(const ServeArguments& arguments) {
   gateway.loopback = address.loopback;
   ServerOptions options = server_options(config.server, address);
   options.refusal = make_refusal(gateway);
+  options.head_check = make_head_check(gateway);
   options.max_connections = raise_descriptor_limit(options.max_connections);
   Server server(cores, options, make_handler(gateway));
   const AdminFile admin(config.data_dir, address.address, server.port(),

@@ -11,6 +11,10 @@
 namespace fixpoint {
 namespace {
 
+// Bytes of a model's name, which metrics, logs, spans and fingerprints repeat. Those of the
+// configuration have up to 128; the longest of today's providers (resource paths) are below it.
+constexpr std::size_t kMaxModelName = 512;
+
 // What the values of a checked text can begin with says of what kind they are.
 bool is_string(std::string_view value) {
   return value.starts_with('"');
@@ -146,6 +150,12 @@ ApiResult<ClientRequest> read_request(Endpoint endpoint, const Request& request)
   }
   read.model = string_value(*model).value_or("");
   if (read.model.empty()) return refuse(wrong_type("model", "a non-empty string"));
+  if (read.model.size() > kMaxModelName) {
+    return refuse(bad_request("'model' has " + std::to_string(read.model.size()) +
+                                  " bytes; at most " + std::to_string(kMaxModelName) +
+                                  " are allowed",
+                              "model"));
+  }
 
   if (auto error = check_prompt(read)) return refuse(std::move(*error));
   if (auto error = read_streaming(read)) return refuse(std::move(*error));

@@ -1,6 +1,9 @@
 #include "gateway/api/errors.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "gateway/dialects/translate.hpp"
+#include "gateway/log.hpp"
 
 namespace fixpoint {
 
@@ -60,6 +63,18 @@ ApiError engine_error(const engine::Error& error, std::string_view param) {
     default:
       return api_error(500, "server_error", "engine_error", error.message);
   }
+}
+
+std::string upstream_words(const std::string& said) {
+  if (said.find('\\') != std::string::npos) {
+    // Spelled again, text has no escapes but for quotes and controls.
+    const auto json = nlohmann::ordered_json::parse(said, nullptr, false);
+    if (!json.is_discarded()) {
+      const auto text = json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+      if (auto shown = without_secrets(text); shown != text) return shown;
+    }
+  }
+  return without_secrets(said);
 }
 
 Response to_response(const ApiError& error, Api api, std::string_view request_id) {

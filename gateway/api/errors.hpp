@@ -36,6 +36,9 @@ ApiError api_error(int status, std::string type, std::string code, std::string m
 // What a failed upstream call looks like to the client: 502, 504 or 503.
 ApiError upstream_error(const Error& error, std::string_view upstream);
 ApiError engine_error(const engine::Error& error, std::string_view param);
+// What an upstream said of an error, without secrets: one that quotes the key which it was given
+// must not tell it to the client, however its JSON spells the key.
+std::string upstream_words(const std::string& said);
 
 Response to_response(const ApiError& error, Api api = Api::openai,
                      std::string_view request_id = {});

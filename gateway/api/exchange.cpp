@@ -11,6 +11,8 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
+constexpr std::size_t kMaxSpanPath = 256;  // bytes
+
 }  // namespace
 
 Exchange::Exchange(Gateway& gateway, const Request& request, RequestKind request_kind)
@@ -69,13 +71,15 @@ void Exchange::export_span() const {
   span.parent = trace->parent;
   span.state = trace->state;
   span.kind = SpanKind::server;
-  span.name = request_.method + " " + request_.path;
+  // Thousands of spans may wait for a collector.
+  const std::string path = request_.path.substr(0, kMaxSpanPath);
+  span.name = request_.method + " " + path;
   span.start = started_at_;
   span.end = std::chrono::system_clock::now();
   span.failed = status >= 500;  // a client's error is none of the server's span
   if (span.failed) span.error_type = std::to_string(status);
   span.method = request_.method;
-  span.path = request_.path;
+  span.path = path;
   span.status = status;
   if (kind <= RequestKind::count_tokens) {
     span.operation = operation_name(static_cast<Endpoint>(kind));

@@ -21,6 +21,8 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+constexpr std::size_t kMaxName = 512;  // bytes
+
 constexpr char kHexDigits[] = "0123456789abcdef";
 
 std::string hex_digits(std::uint64_t bits, std::size_t digits) {
@@ -76,6 +78,10 @@ Result<std::vector<SseEvent>> AnswerJob::translate(const SseEvent& event) {
 }
 
 void AnswerJob::record_summary(AnswerSummary summary) {
+  // Metrics, fingerprints and spans keep what the upstream says.
+  for (auto* said : {&summary.model, &summary.fingerprint, &summary.finish_reason}) {
+    if (said->size() > kMaxName) said->resize(kMaxName);
+  }
   record.model = std::move(summary.model);
   record.fingerprint = std::move(summary.fingerprint);
   record.finish_reason = std::move(summary.finish_reason);

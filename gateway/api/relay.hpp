@@ -68,6 +68,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   // --- the answer of one call, in relay_answer.cpp
   Task<void> relay_plain(int status);
   Task<void> relay_stream();
+  Task<bool> wait_for_readers();
   void take(SseEvent& event);
   // Once, before the first event.
   void publish_head();

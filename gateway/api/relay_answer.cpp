@@ -7,7 +7,6 @@
 #include "gateway/api/relay.hpp"
 #include "gateway/dialects/hidden_logprobs.hpp"
 #include "gateway/json_guard.hpp"
-#include "gateway/log.hpp"
 #include "gateway/upstream/retry.hpp"
 
 namespace fixpoint {
@@ -25,8 +24,17 @@ constexpr std::size_t kMaxEvents = 200'000;
 // returns to the pool.
 constexpr int kReadsAfterEnd = 4;
 constexpr milliseconds kTimeAfterEnd{500};
+constexpr std::string_view kDone = "[DONE]";  // OpenAI's end marker
+
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void strip_logprobs(SseEvent& event) {
+  Json chunk = Json::parse(event.data, nullptr, false);
+  if (!chunk.is_object()) return;  // an end marker
+  take_out_logprobs(chunk);
+  event.data = dump(chunk);
 }
 
 }  // namespace
@@ -51,7 +59,7 @@ Task<void> Relay::relay_plain(int status) {
     judge(error);
     set_failed(error);
     failed_.failure.body =
-        translate_error(api_of(work_.endpoint), 502, without_secrets(*body), job_->request_id);
+        translate_error(api_of(work_.endpoint), 502, upstream_words(*body), job_->request_id);
     co_return;
   }
   if (!problem.empty()) {
@@ -61,7 +69,7 @@ Task<void> Relay::relay_plain(int status) {
     co_return;
   }
   publish_head();
-  complete(std::move(*body), std::move(*answer), {{}, "[DONE]"});
+  complete(std::move(*body), std::move(*answer), {{}, std::string(kDone)});
 }
 
 Task<void> Relay::relay_stream() {
@@ -85,15 +93,19 @@ Task<void> Relay::relay_stream() {
       stream_failed(fed.error());
       co_return;
     }
-    const auto ahead_at = Clock::now();
-    while (!done_seen_ && job_->flight->ahead(kMaxAhead)) {
-      co_await progress_.sleep();
+    const bool in_time = co_await wait_for_readers();
+    if (!in_time) {
+      stream_failed({ErrorCode::timeout,
+                     "its readers took longer than the answer may as a whole (total_timeout)"});
+      co_return;
     }
-    waited_ += Clock::now() - ahead_at;
-    readers_time_ += Clock::now() - ahead_at;
   }
   if (!done_seen_) {
-    stream_failed({ErrorCode::closed, "the stream ended without its end marker"});
+    // Servers that leave out the last empty line have said all the same that this was the end.
+    if (SseEvent last{{}, parser_.unfinished_data()}; last.data == kDone) take(last);
+    if (!done_seen_ && !stream_over_) {
+      stream_failed({ErrorCode::closed, "the stream ended without its end marker"});
+    }
     co_return;
   }
   // The call is over; only the connection's way back to the pool is left.
@@ -111,6 +123,24 @@ Task<void> Relay::relay_stream() {
   pause_.cancel();
 }
 
+// While the fastest reader is far behind. False: the deadline came first. Without it a reader that
+// takes a little now and then would keep the upstream's place for as long as it likes.
+Task<bool> Relay::wait_for_readers() {
+  const auto since = Clock::now();
+  bool in_time = true;
+  while (in_time && !done_seen_ && job_->flight->ahead(kMaxAhead)) {
+    if (deadline_ == Clock::time_point::max()) {
+      co_await progress_.sleep();
+    } else {
+      co_await progress_.sleep_for(deadline_ - Clock::now());
+      in_time = Clock::now() < deadline_;
+    }
+  }
+  waited_ += Clock::now() - since;
+  readers_time_ += Clock::now() - since;
+  co_return in_time;
+}
+
 void Relay::take(SseEvent& event) {
   if (done_seen_ || event.data.empty()) return;  // after the end marker nothing counts
   if (++events_ > kMaxEvents) {
@@ -122,6 +152,9 @@ void Relay::take(SseEvent& event) {
     stream_failed(step.error());
     return;
   }
+  // The assembler has seen them: the log keeps what the client does not get. The last event may
+  // have all of them once more.
+  if (call_.strip_logprobs) strip_logprobs(event);
   if (*step == StreamStep::error) {
     stream_error(event);
     return;
@@ -133,11 +166,6 @@ void Relay::take(SseEvent& event) {
     Json answer = assembler_->assemble();
     complete({}, std::move(answer), std::move(event));
     return;
-  }
-  if (call_.strip_logprobs) {
-    Json chunk = Json::parse(event.data, nullptr, false);
-    take_out_logprobs(chunk);
-    event.data = dump(chunk);
   }
   if (auto published = job_->publish(std::move(event)); !published) {
     stream_failed(published.error());
@@ -194,7 +222,7 @@ void Relay::stream_failed(const Error& error) {
 void Relay::stream_error(const SseEvent& event) {
   if (permit_) permit_->failed();
   stream_over_ = true;
-  const auto said = without_secrets(event.data);
+  const auto said = upstream_words(event.data);
   failed_ = Failed();  // with the status 502
   failed_.failure.body = translate_error(api_of(work_.endpoint), 502, said, job_->request_id);
   // To a client of the same API it goes as it came: "response.failed" says more than an error.

@@ -101,9 +101,10 @@ ApiError not_ready() {
   return error;
 }
 
-// What keeps a request from its path; nothing: it may pass. Sets the exchange's tenant.
+// What keeps a request from its path; nothing: it may pass. Looks at the head alone. Sets the
+// tenant.
 std::optional<ApiError> refusal(const Gateway& gateway, const Target& target,
-                                const Request& request, Exchange& exchange) {
+                                const Request& request, TenantPtr& tenant) {
   if (is_foreign_page(request.headers, gateway.loopback && !gateway.tenants->any())) {
     return api_error(403, "invalid_request_error", "foreign_origin",
                      "The request comes from a web page of another origin, or names another "
@@ -116,10 +117,10 @@ std::optional<ApiError> refusal(const Gateway& gateway, const Target& target,
   const bool needs_key = target.endpoint || target.kind == RequestKind::models;
   if (needs_key && gateway.tenants->any()) {
     const auto presented = presented_key(request.headers);
-    exchange.tenant = gateway.tenants->authenticate(presented);
-    if (!exchange.tenant) return unknown_key(!presented.empty());
+    tenant = gateway.tenants->authenticate(presented);
+    if (!tenant) return unknown_key(!presented.empty());
   }
-  if (target.kind == RequestKind::admin) return {};
+  if (target.kind == RequestKind::admin) return refuse_admin(gateway, request);
   if (target.endpoint) {
     if (request.method != "POST") return method_not_allowed("POST");
     if (!gateway.ready.load(std::memory_order_acquire)) return not_ready();
@@ -129,10 +130,19 @@ std::optional<ApiError> refusal(const Gateway& gateway, const Target& target,
   return {};
 }
 
+// Without a handler.
+Response refused_response(const ApiError& error, Api api, Exchange& exchange) {
+  auto response = to_response(error, api, exchange.id);
+  set_request_id(exchange.id, api, response.headers);
+  exchange.status = error.status;
+  exchange.answered_bytes(response.body->size());
+  return response;
+}
+
 Task<void> dispatch(Gateway& gateway, const Target& target, const RequestPtr& request,
                     ResponseWriter& writer, Exchange& exchange) {
   const Api api = api_for(target, request->headers);
-  const auto refused = refusal(gateway, target, *request, exchange);
+  const auto refused = refusal(gateway, target, *request, exchange.tenant);
   if (refused) {
     co_await send_error(*refused, api, writer, exchange);
     co_return;
@@ -172,14 +182,22 @@ Refusal make_refusal(Gateway& gateway) {
   return [&gateway](const Request& request, const RequestError& error) {
     const Target target = target_of(request.path);
     Exchange exchange(gateway, request, target.kind);
-    exchange.status = error.status;
-    const Api api = api_for(target, request.headers);
     const char* type = error.status < 500 ? "invalid_request_error" : "server_error";
-    auto response =
-        to_response(api_error(error.status, type, error.code, error.message), api, exchange.id);
-    set_request_id(exchange.id, api, response.headers);
-    exchange.answered_bytes(response.body->size());
-    return response;
+    return refused_response(api_error(error.status, type, error.code, error.message),
+                            api_for(target, request.headers), exchange);
+  };
+}
+
+HeadCheck make_head_check(Gateway& gateway) {
+  return [&gateway](const Request& request) -> std::optional<Response> {
+    const Target target = target_of(request.path);
+    // Most pass; an exchange is counted.
+    TenantPtr tenant;
+    const auto error = refusal(gateway, target, request, tenant);
+    if (!error) return {};
+    Exchange exchange(gateway, request, target.kind);
+    exchange.tenant = std::move(tenant);
+    return refused_response(*error, api_for(target, request.headers), exchange);
   };
 }
 

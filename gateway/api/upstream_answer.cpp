@@ -201,10 +201,9 @@ void Relay::refused(int status, const std::string& body) {
   } else if (permit_) {
     permit_->succeeded();
   }
-  // An upstream that quotes the key which it was given must not tell it to the client.
   failed_.failure = {
       status, visible_headers(headers),
-      translate_error(api_of(work_.endpoint), status, without_secrets(body), job_->request_id)};
+      translate_error(api_of(work_.endpoint), status, upstream_words(body), job_->request_id)};
   failed_.reason = "HTTP " + std::to_string(status);
   failed_.may_retry = may_retry(status, headers);
   // The gateway's own key or name for the model is what these refuse.

@@ -281,12 +281,8 @@ Task<bool> Connection::read_request() {
 }
 
 Task<bool> Connection::read_body() {
-  if (parser_->expects_continue() && in_.size() == 0) {
-    out_ = {net::buffer(kContinue)};
-    const Result<void> sent = co_await flush();
-    if (!sent) co_return false;
-  }
-  for (;;) {
+  bool asks = parser_->expects_continue() && in_.size() == 0;
+  for (bool first = true;; first = false) {
     if (in_.size() > 0) {
       std::size_t used = 0;
       std::optional<RequestError> error = parser_->put_body(unread(), used);
@@ -304,6 +300,18 @@ Task<bool> Connection::read_body() {
       }
       if (parser_->done()) co_return true;
     }
+    if (first && core_->options.head_check) {
+      // Those who may not ask cannot fill the memory, nor do they send what nobody reads.
+      if (const auto response = core_->options.head_check(*request_)) {
+        co_await send_last(*response);
+        co_return false;
+      }
+    }
+    if (std::exchange(asks, false)) {
+      out_ = {net::buffer(kContinue)};
+      const Result<void> sent = co_await flush();
+      if (!sent) co_return false;
+    }
     enter(Phase::reading, core_->options.body_timeout);
     const bool more = co_await read_more();
     if (more) continue;
@@ -315,13 +323,17 @@ Task<bool> Connection::read_body() {
   }
 }
 
-// An error response for a request that was not read to its end; the connection ends after it.
 Task<void> Connection::refuse(const RequestError& error) {
+  const Refusal& refusal = core_->options.refusal;
+  const Response response = refusal ? refusal(*request_, error) : plain_refusal(error);
+  co_await send_last(response);
+}
+
+// The answer to a request that was not read to its end; the connection ends after it.
+Task<void> Connection::send_last(const Response& response) {
   keep_alive_ = false;
   linger_ = true;
   started_ = finished_ = false;
-  const Refusal& refusal = core_->options.refusal;
-  const Response response = refusal ? refusal(*request_, error) : plain_refusal(error);
   const Result<void> sent = co_await send(response);
   (void)sent;  // kept in error_
 }

@@ -77,6 +77,7 @@ class Connection final : public ResponseWriter, public std::enable_shared_from_t
   Task<bool> read_more();
   Task<void> handle();
   Task<void> refuse(const RequestError& error);
+  Task<void> send_last(const Response& response);
   Task<void> close();
   Task<void> linger();
   void put_piece(std::string_view bytes, std::string_view tail);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,10 @@ using Handler = std::function<Task<void>(const RequestPtr& request, ResponseWrit
 // as far as it was read. Runs on the connection's core.
 using Refusal = std::function<Response(const Request& request, const RequestError& error)>;
 
+// Looks at a request whose head is there and whose body is not, or not all of it: an answer to send
+// instead of reading the rest. Nothing: the body is read. Runs on the connection's core.
+using HeadCheck = std::function<std::optional<Response>(const Request& request)>;
+
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;     // 0: the system picks
@@ -79,6 +84,7 @@ struct ServerOptions {
   std::chrono::milliseconds idle_timeout{75000};
   std::chrono::milliseconds write_timeout{60000};  // a client that takes nothing for so long is cut
   Refusal refusal = nullptr;                       // null: a JSON body as OpenAI's errors have it
+  HeadCheck head_check = nullptr;                  // null: every body is read
 };
 
 // Errors before a handler runs: 400, 408, 413, 414, 431, 501, 505.

@@ -82,6 +82,13 @@ bool SseParser::mid_event() const {
   return pending_ > 0;
 }
 
+std::string SseParser::unfinished_data() const {
+  SseParser rest = *this;
+  std::vector<SseEvent> events;
+  (void)rest.feed("\n\n", events);  // no bytes that could exceed a limit
+  return events.empty() ? std::string() : std::move(events.back().data);
+}
+
 void append_sse(std::string& out, std::string_view data, std::string_view event) {
   if (!event.empty()) {
     out += "event: ";

@@ -25,6 +25,8 @@ class SseParser {
   // Appends the events that became complete. Errors: protocol, when an event exceeds the limit.
   Result<void> feed(std::string_view bytes, std::vector<SseEvent>& events);
   bool mid_event() const;  // bytes of an unfinished event are pending
+  // The data of the event that the end of the stream left unfinished.
+  std::string unfinished_data() const;
 
  private:
   void end_line(std::vector<SseEvent>& events);

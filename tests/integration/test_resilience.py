@@ -105,7 +105,7 @@ class Retries(GatewayTest):
 class OwnUpstream(unittest.TestCase):
     """What an upstream of the test's own answers to keys."""
 
-    def ask(self, keys, answer):
+    def ask(self, keys, answer, **fields):
         """`answer` gives status, headers and body for an Authorization."""
         class Upstream(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
@@ -122,7 +122,7 @@ class OwnUpstream(unittest.TestCase):
         gateway = Gateway({"upstreams": [{"name": "u", "base_url": f"http://127.0.0.1:{server.port}/v1", "api_keys": keys,
                                           "retries": 0}], "routes": [{"model": "*", "upstream": "u"}]})
         self.addCleanup(gateway.stop)
-        return chat(gateway.port, "m")
+        return chat(gateway.port, "m", **fields)
 
     def test_the_client_hears_when_the_first_key_wakes(self):
         for waits in ((3, 90), (90, 3)):
@@ -130,6 +130,15 @@ class OwnUpstream(unittest.TestCase):
                               lambda key, waits=waits: (429, {"Retry-After": str(waits[int(key[-1])])}, "{}"))
             self.assertEqual(answer.status, 429)
             self.assertIn(answer.headers["retry-after"], ("2", "3"), waits)
+
+    def test_an_end_marker_without_its_last_empty_line(self):
+        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+                 "choices": [{"index": 0, "delta": {"content": "all of it"}, "finish_reason": "stop"}]}
+        stream = f"data: {json.dumps(chunk)}\n\n"
+        for end, is_end in (("data: [DONE]\n", True), ("data: [DONE]", True), ("data: [DON", False), ("", False)):
+            answer = self.ask(["k"], lambda _, end=end: (200, {"Content-Type": "text/event-stream"}, stream + end), stream=True)
+            self.assertEqual(answer.body.endswith(b"data: [DONE]\n\n"), is_end, end)
+            self.assertEqual(b"upstream_closed" in answer.body, not is_end, end)
 
     def test_a_key_that_the_upstream_quotes_stays_here(self):
         answer = self.ask(["sk-of-the-gateway"], lambda key: (401, {}, json.dumps({"error": {"message": f"bad key {key}"}})))
@@ -141,7 +150,8 @@ class SlowReaders(GatewayTest):
     @classmethod
     def config(cls):
         return {"upstreams": [{"name": "u", "base_url": cls.mock.url, "api_key": "x", "total_timeout": "6s",
-                               "breaker_failures": 1, "breaker_cooldown": "60s"}],
+                               "max_concurrency": 1, "queue_timeout": "10ms", "breaker_failures": 1,
+                               "breaker_cooldown": "60s"}],
                 "routes": [{"model": "*", "upstream": "u"}]}
 
     def test_they_are_not_the_upstreams_fault(self):
@@ -150,12 +160,13 @@ class SlowReaders(GatewayTest):
             # It reads nothing until the time is over. What it takes to fill the buffers on the way is the gateway's own
             # time, and must be less than half of the timeout, with sanitizers, too.
             time.sleep(7)
+            # Nor does it keep the upstream's place.
+            self.assertEqual(chat(self.gateway.port, "mock").status, 200)
             slow.settimeout(PATIENCE_S)
             rest = b""
             while b"upstream_timeout" not in rest:
                 rest = rest[-100:] + slow.recv(1 << 20)
                 self.assertNotIn(b"[DONE]", rest)
-            self.assertEqual(chat(self.gateway.port, "mock").status, 200)
 
 
 class Breaker(GatewayTest):

@@ -87,6 +87,13 @@ class Authentication(WithKeys):
         self.assert_error(call(self.gateway.port, "GET", "/v1/models"), 401, "invalid_api_key")
         self.assertEqual(self.mock.stats()["requests"], 0)
 
+    def test_no_body_is_read_without_a_key(self):
+        for path in ("/v1/chat/completions", "/admin/cache/purge", "/unknown"):
+            with socket.create_connection(("127.0.0.1", self.gateway.port), PATIENCE_S) as client:
+                client.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n"
+                               "Expect: 100-continue\r\n\r\n{".encode())
+                self.assertIn(client.recv(12), (b"HTTP/1.1 401", b"HTTP/1.1 404"), path)
+
     def test_anthropic_error(self):
         answer = message(self.gateway.port, {"x-api-key": "sk-wrong"}, "mock-claude")
         self.assertEqual(answer.status, 401)

@@ -132,6 +132,10 @@ class TokenLog(GatewayTest):
             answer = call(self.gateway.port, "POST", f"/v1/{path}", body)
             self.assertNotIn(b"top_logprobs", answer.body)
             self.assertEqual(self.record(answer)["logprobs"], "captured", path)
+            streamed = call(self.gateway.port, "POST", f"/v1/{path}", {**body, "stream": True})
+            self.assertNotIn(b"top_logprobs\":[{", streamed.body)
+            self.assertNotIn(b"\"logprob\"", streamed.body)
+            self.assertEqual(self.record(streamed)["logprobs"], "captured", path)
 
     def test_what_was_asked_for_stays(self):
         answer = chat(self.gateway.port, "mock", "asked", logprobs=True, top_logprobs=1)

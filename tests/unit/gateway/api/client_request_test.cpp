@@ -45,6 +45,19 @@ TEST(ClientRequest, AbsentAndNullAreNotZero) {
   }
 }
 
+TEST(ClientRequest, NamesOfModelsHaveALimit) {
+  const auto with_model = [](std::size_t bytes) {
+    return read(kChat, R"({"messages":[{"role":"user","content":"x"}],"model":")" +
+                           std::string(bytes, 'm') + "\"}");
+  };
+  EXPECT_TRUE(with_model(512));
+  const auto refused = with_model(513);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().status, 400);
+  EXPECT_EQ(refused.error().param, "model");
+  EXPECT_NE(refused.error().message.find("at most 512"), std::string::npos);
+}
+
 TEST(ClientRequest, NamesTheMemberThatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {R"(,"stream":1)", "stream"},

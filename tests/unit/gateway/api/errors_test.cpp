@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gateway/log.hpp"
+
 namespace fixpoint {
 namespace {
 
@@ -24,6 +26,17 @@ TEST(UpstreamErrors, WhatTheClientIsTold) {
     EXPECT_EQ(error.code, c.code);
     EXPECT_EQ(error.message, "Upstream 'name': why");
   }
+}
+
+TEST(UpstreamErrors, KeysAreHiddenHoweverTheyAreSpelled) {
+  hide_in_log({"sk-of/the+gateway"});
+  EXPECT_EQ(upstream_words(R"({"error":"bad key sk-of/the+gateway"})"),
+            R"({"error":"bad key ***"})");
+  EXPECT_EQ(upstream_words(R"({"error":"bad key sk-of\/the\u002bgateway"})"),
+            R"({"error":"bad key ***"})");
+  // What quotes none goes as it came.
+  EXPECT_EQ(upstream_words(R"({"error":  "caf\u00e9\n"})"), R"({"error":  "caf\u00e9\n"})");
+  EXPECT_EQ(upstream_words(R"(no JSON \ sk-of/the+gateway)"), R"(no JSON \ ***)");
 }
 
 TEST(UpstreamErrors, WhetherTheClientShouldTryAgain) {

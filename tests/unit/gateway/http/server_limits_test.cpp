@@ -199,6 +199,44 @@ TEST_F(ServerLimits, RefusedRequestsAreTold) {
   EXPECT_TRUE(told[3].starts_with("408 ")) << told[3];
 }
 
+TEST_F(ServerLimits, AHeadThatIsRefusedSparesItsBody) {
+  std::atomic<int> looks{0};
+  ServerOptions options;
+  options.head_check = [&](const Request& request) -> std::optional<Response> {
+    ++looks;
+    if (request.path != "/forbidden") return {};
+    Response response;
+    response.status = 401;
+    return response;
+  };
+  start(options);
+  const auto post = [](const std::string& path, const std::string& more) {
+    return "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n" + more + "\r\n";
+  };
+  // Nothing of the body, a part of it, and one that waits to be asked.
+  for (const std::string& text : {post("/forbidden", ""), post("/forbidden", "") + "abc",
+                                  post("/forbidden", "Expect: 100-continue\r\n")}) {
+    RawClient client(port());
+    ASSERT_TRUE(client.send(text));
+    EXPECT_EQ(client.read_reply().status, 401);
+  }
+  EXPECT_EQ(looks, 3);
+  EXPECT_EQ(seen_.started, 0);
+  // Those who may pass are looked at once, however their body comes.
+  RawClient client(port());
+  ASSERT_TRUE(client.send(post("/open", "Expect: 100-continue\r\n")));
+  EXPECT_EQ(client.read_reply().status, 100);
+  ASSERT_TRUE(client.send("abc"));
+  std::this_thread::sleep_for(milliseconds(20));
+  ASSERT_TRUE(client.send("de"));
+  EXPECT_EQ(client.read_reply().status, 200);
+  EXPECT_EQ(looks, 4);
+  // One that is all there is for its handler alone, and its connection goes on.
+  ASSERT_TRUE(client.send(post("/forbidden", "") + "abcde"));
+  EXPECT_EQ(client.read_reply().status, 200);
+  EXPECT_EQ(looks, 4);
+}
+
 // With HTTP/1.0 the end of the connection is the end of the body: only a reset shows the cut.
 TEST_F(ServerLimits, ABodyWithoutFramingIsCutByAReset) {
   ServerOptions options;

@@ -72,6 +72,18 @@ TEST(Sse, AnUnfinishedEventIsDropped) {
   EXPECT_FALSE(parser.mid_event());
 }
 
+TEST(Sse, WhatTheEndLeftUnfinished) {
+  for (const char* end : {"", "\n", "\r", "\r\n"}) {
+    SseParser parser;
+    std::vector<SseEvent> events;
+    ASSERT_TRUE(parser.feed("data: 1\n\n", events));
+    EXPECT_EQ(parser.unfinished_data(), "");
+    ASSERT_TRUE(parser.feed("data: [DONE]" + std::string(end), events));
+    EXPECT_EQ(parser.unfinished_data(), "[DONE]");
+    EXPECT_EQ(events.size(), 1u);
+  }
+}
+
 TEST(Sse, ByteOrderMarkOnlyAtTheStart) {
   expect_any_split(
       "\xEF\xBB\xBF"
