@@ -169,7 +169,8 @@ constexpr std::array kRouteKeys{
         &RouteConfig::upstream},
     Key<RouteConfig>{{"weights", KeyType::mapping,
                       "Names of upstreams that share the requests, with their shares: whole "
-                      "numbers in 1 .. 1000000.",
+                      "numbers in 1 .. 1000000. A request whose answer is kept always asks the "
+                      "same one while that is up.",
                       1, kNameMax},
                      &RouteConfig::weights},
     Key<RouteConfig>{

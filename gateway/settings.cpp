@@ -19,6 +19,20 @@ std::vector<WeightedUpstream> choices_of(const RouteConfig& route) {
   return choices;
 }
 
+// The choice that `place` falls on by weight, taken out of the vector. What is left of `place`
+// decides among the others.
+std::string take_choice(std::vector<WeightedUpstream>& choices, std::uint64_t& place) {
+  std::uint64_t total = 0;
+  for (const auto& choice : choices) total += choice.weight;
+  std::uint64_t at = place % total;
+  place /= total;
+  auto chosen = choices.begin();
+  for (; at >= chosen->weight; ++chosen) at -= chosen->weight;
+  std::string name = std::move(chosen->name);
+  choices.erase(chosen);
+  return name;
+}
+
 PriceTable price_table(const Config& config) {
   auto prices = PriceTable::make(config.prices);
   if (!prices) throw std::runtime_error(prices.error().message);
@@ -66,22 +80,6 @@ UpstreamPtr Settings::find_upstream(std::string_view name) const {
 std::vector<UpstreamPtr> Settings::order(const Route& route, const std::uint64_t* sticky) const {
   std::vector<UpstreamPtr> order;
   const auto add = [&](const std::string& name) { order.push_back(find_upstream(name)); };
-  if (sticky && route.choices.size() > 1) {
-    std::uint64_t total = 0;
-    for (const auto& choice : route.choices) total += choice.weight;
-    std::uint64_t place = *sticky % total;
-    for (const auto& choice : route.choices) {
-      if (place < choice.weight) {
-        add(choice.name);
-        break;
-      }
-      place -= choice.weight;
-    }
-    for (const auto& name : route.config->fallbacks) {
-      if (name != order.front()->config.name) add(name);
-    }
-    return order;
-  }
   if (route.choices.size() == 1) {  // the usual case, without a lock
     add(route.choices.front().name);
     for (const auto& name : route.config->fallbacks) add(name);
@@ -90,7 +88,20 @@ std::vector<UpstreamPtr> Settings::order(const Route& route, const std::uint64_t
   const auto is_open = [&](const std::string& name) {
     return !find_upstream(name)->breaker.would_allow();
   };
-  for (const auto* name : route.balancer->order(is_open)) add(*name);
+  if (!sticky) {
+    for (const auto* name : route.balancer->order(is_open)) add(*name);
+    return order;
+  }
+  // An open one keeps its turn: no call is made, but the answer that it gave before is found.
+  auto left = route.choices;
+  std::uint64_t place = *sticky;
+  do {
+    add(take_choice(left, place));
+  } while (!left.empty() && is_open(order.back()->config.name));
+  for (const auto& name : route.config->fallbacks) {
+    const auto same = [&](const UpstreamPtr& one) { return one->config.name == name; };
+    if (std::none_of(order.begin(), order.end(), same)) add(name);
+  }
   return order;
 }
 

@@ -40,8 +40,9 @@ class Settings {
   // Null: no such upstream.
   UpstreamPtr find_upstream(std::string_view name) const;
   // The upstreams to try, in order. Requests that ask for one particular answer (`sticky`: a digest
-  // of theirs) always begin at the same upstream, so that its answer has one place in the cache;
-  // the others are spread by weight.
+  // of theirs) always begin at the same upstream, so that its answer has one place in the cache,
+  // and while its breaker is open go on to another of the weights, the same one for the same
+  // request. The others are spread by weight.
   std::vector<UpstreamPtr> order(const Route& route, const std::uint64_t* sticky) const;
 
  private:

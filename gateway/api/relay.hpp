@@ -60,6 +60,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
   // One call. Sets failed_ unless the answer is over.
   Task<void> attempt();
 
+  // The breaker allows no call.
+  void refuse_open();
+
   Task<void> call_upstream();
 
   // A status other than 200, with its body.

@@ -115,6 +115,11 @@ Task<void> Relay::try_upstream() {
 }
 
 Task<void> Relay::attempt() {
+  // With another upstream to try, nobody waits in this one's queue for that.
+  if (!is_last() && !upstream().breaker.would_allow()) {
+    refuse_open();
+    co_return;
+  }
   const auto queued_at = Clock::now();
   auto slot = co_await upstream().admission.acquire(deadline_);
   waited_ += Clock::now() - queued_at;
@@ -126,11 +131,7 @@ Task<void> Relay::attempt() {
   }
   auto permit = upstream().breaker.allow();
   if (!permit) {
-    auto error = api_error(503, "upstream_error", "upstream_unavailable",
-                           "Upstream '" + upstream().config.name +
-                               "' failed repeatedly and is not called for a while");
-    error.headers = retry_after_header(upstream().breaker.opens_in());
-    set_failed(error, true, {});
+    refuse_open();
     co_return;
   }
   permit_ = std::move(permit);
@@ -140,6 +141,14 @@ Task<void> Relay::attempt() {
   call_ = {};
   permit_.reset();
   slot_ = {};
+}
+
+void Relay::refuse_open() {
+  auto error = api_error(
+      503, "upstream_error", "upstream_unavailable",
+      "Upstream '" + upstream().config.name + "' failed repeatedly and is not called for a while");
+  error.headers = retry_after_header(upstream().breaker.opens_in());
+  set_failed(error, true, {});
 }
 
 Task<void> Relay::call_upstream() {

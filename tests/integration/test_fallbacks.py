@@ -123,5 +123,27 @@ class Weights(GatewayTest):
         self.assertNotIn("bb", "".join(asked))
 
 
+class WeightsWithOneDown(GatewayTest):
+    @classmethod
+    def config(cls):
+        down = {"name": "b", "base_url": "http://127.0.0.1:9/v1", "breaker_failures": 1, "breaker_cooldown": "1h"}
+        return {"upstreams": [{"name": "a", "base_url": cls.mock.url}, down],
+                "routes": [{"model": "mock-warm", "upstream": "b", "fallbacks": ["a"]},
+                           {"model": "*", "weights": {"a": 1, "b": 1}}]}
+
+    def test_what_is_stored_is_answered_by_the_other(self):
+        self.assertEqual(chat(self.gateway.port, "mock-warm", "opens the breaker").status, 200)
+        keys = set()
+        for i in range(20):
+            first, second = (chat(self.gateway.port, "mock", f"one is down {i}", temperature=0) for _ in range(2))
+            self.assertEqual((first.status, second.status), (200, 200), first.body)
+            self.assertEqual(first.headers["x-fixpoint-upstream"], "a")
+            self.assertIn("hit", second.headers["cache-status"])
+            self.assertEqual(second.headers["x-fixpoint-key"], first.headers["x-fixpoint-key"])
+            self.assertEqual(second.body, first.body)
+            keys.add(first.headers["x-fixpoint-key"])
+        self.assertEqual(len(keys), 20)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <stdexcept>
+#include <string>
 
 #include "tests/support/certificate.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -37,6 +39,44 @@ TEST(Settings, AnUpstreamIsMadeAnewWhenItsCaFileHoldsSomethingElse) {
   EXPECT_EQ(changed.find_upstream("two"), same.find_upstream("two"));
   std::filesystem::remove(old.certificate);
   EXPECT_THROW(Settings(config, cores, metrics, &changed), std::runtime_error);
+}
+
+TEST(Settings, APinnedRequestWalksOnFromAnOpenBreaker) {
+  Config config;
+  RouteConfig route;
+  route.model = "*";
+  for (const char* name : {"a", "b", "c", "d"}) {
+    config.upstreams.emplace_back();
+    config.upstreams.back().name = name;
+    config.upstreams.back().base_url = "http://localhost:1/v1";
+    config.upstreams.back().breaker_failures = 1;
+    if (name[0] != 'd') route.weights.push_back({name, "2"});
+  }
+  route.fallbacks = {"a", "d"};
+  config.routes.push_back(route);
+  Cores cores(1);
+  MetricsRegistry registry;
+  RequestMetrics metrics(registry);
+  const Settings settings(config, cores, metrics, nullptr);
+  const auto order = [&](std::uint64_t place) {
+    std::string names;
+    for (const auto& one : settings.order(*settings.find_route("m"), &place)) {
+      names += one->config.name;
+    }
+    return names;
+  };
+  std::map<std::string, int> before, after;
+  for (std::uint64_t place = 0; place < 24; ++place) ++before[order(place)];
+  EXPECT_EQ(before, (std::map<std::string, int>{{"ad", 8}, {"bad", 8}, {"cad", 8}}));
+  settings.find_upstream("b")->breaker.allow()->failed();
+  for (std::uint64_t place = 0; place < 24; ++place) {
+    ++after[order(place)];
+    EXPECT_EQ(order(place), order(place));
+  }
+  // It keeps its turn, for what it answered before.
+  EXPECT_EQ(after, (std::map<std::string, int>{{"ad", 8}, {"bad", 4}, {"bcad", 4}, {"cad", 8}}));
+  for (const char* name : {"a", "c"}) settings.find_upstream(name)->breaker.allow()->failed();
+  EXPECT_EQ(order(0).size(), 4u);
 }
 
 }  // namespace
