@@ -135,6 +135,10 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
       last["finish_reason"] = finish_name(*event.finish);
       // For Anthropic's stop_sequence. OpenAI's own answers do not say.
       if (job_->translator && !event.stopped_by.empty()) last["stop_reason"] = event.stopped_by;
+      // Nor has OpenAI a word for this.
+      if (request_.limit_left_out && *event.finish == engine::FinishReason::length) {
+        last["finish_reason"] = "model_context_window_exceeded";
+      }
       emit(std::move(last));
     }
   }

@@ -278,6 +278,11 @@ ApiResult<LocalRequest> build_local_request(Endpoint endpoint, const Json& body,
   for (auto& prompt : *prompts) {
     engine::GenerateRequest request = common;
     request.prompt = std::move(prompt.tokens);
+    if (context.loose_limit && request.prompt.size() < limits.context &&
+        request.max_tokens > limits.context - request.prompt.size()) {
+      request.max_tokens.reset();
+      local.limit_left_out = true;
+    }
     // Before it is copied: a prompt may be as long as the body, but not as a model's context.
     if (const auto checked = engine::check_request(request, limits); !checked) {
       return refuse(engine_error(checked.error(), local.prompt_param));

@@ -29,6 +29,7 @@ struct LocalRequest {
   bool logprobs = false;         // the answer shows them
   std::size_t top_logprobs = 0;  // alternatives that the answer shows
   bool random_seed = false;      // sampled without a seed and not tagged: a new answer each time
+  bool limit_left_out = false;   // LocalContext::loose_limit: the context may end the answer
   CacheKey key;
 };
 
@@ -37,6 +38,9 @@ struct LocalContext {
   std::string_view tenant = {};           // cache namespace
   std::string_view client_endpoint = {};  // what the answer's shape is of, for the key
   bool tagged = false;  // reproducible: a missing seed comes from the prompt's hash
+  // A limit that reaches beyond the context counts as none. Anthropic's clients must send one, and
+  // send a large model's.
+  bool loose_limit = false;
   std::uint32_t sample = 0;
   std::size_t log_top_logprobs = 5;  // recorded in the token log whatever the client asked for
 };

@@ -65,6 +65,7 @@ std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Re
   if (endpoint == Endpoint::responses) shape += "#" + sha256_hex(plan.request.canonical);
   context.client_endpoint = shape;
   context.tagged = seeded;
+  context.loose_limit = endpoint == Endpoint::messages;
   context.sample = plan.sample;
   context.log_top_logprobs = static_cast<std::size_t>(gateway.log_top_logprobs());
   const Json* body = &*tree;

@@ -34,6 +34,7 @@ Result<std::string> chat_finish_reason(const std::string& reason) {
 Result<std::string> message_stop_reason(const std::string& reason, bool any_call,
                                         bool any_refusal) {
   if (reason == "length") return "max_tokens";
+  if (reason == "model_context_window_exceeded") return reason;  // not OpenAI's, but used with it
   if (reason == "content_filter" || any_refusal) return "refusal";
   if (reason == "tool_calls" || (reason == "stop" && any_call)) return "tool_use";
   if (reason == "stop") return "end_turn";

@@ -44,10 +44,12 @@ class Local(GatewayTest):
     @classmethod
     def config(cls):
         cls.model = tiny_model(cls.folder)
-        return {"models": [{"name": "tiny", "path": cls.model, "threads": 2}],
+        return {"models": [{"name": "tiny", "path": cls.model, "threads": 2},
+                           {"name": "short", "path": cls.model, "threads": 1, "context": 128}],
                 "upstreams": [{"name": "mock", "base_url": cls.mock.url,
                                "model_names": {"gpt-*": "mock", "plain": "mock"}}],
                 "routes": [{"model": "tiny", "local": "tiny", "cache": "off"},
+                           {"model": "short", "local": "short"},
                            {"model": "tiny-cached", "local": "tiny"},
                            {"model": "gpt-*", "upstream": "mock", "repro_model": "tiny"},
                            {"model": "plain", "upstream": "mock"}]}
@@ -176,6 +178,20 @@ class Local(GatewayTest):
     def test_prompt_longer_than_the_context(self):
         self.assert_error(self.ask("word " * 5000), 400, "context_length_exceeded")
         self.assertEqual(self.ask(temperature=0).status, 200)
+
+    def test_a_limit_beyond_the_context_is_for_large_models(self):
+        def messages(text, **fields):
+            body = {"model": "short", "max_tokens": 16384, "temperature": 0,
+                    "messages": [{"role": "user", "content": text}], **fields}
+            return call(self.gateway.port, "POST", "/v1/messages", body, {"x-api-key": "k"})
+
+        fresh, again = messages("Hi"), messages("Hi", max_tokens=4096)
+        self.assertEqual(fresh.status, 200, fresh.body)
+        self.assertIn(fresh.json()["stop_reason"], ("model_context_window_exceeded", "end_turn"))
+        self.assertIn("hit", again.headers["cache-status"])
+        self.assertEqual(again.body, fresh.body)
+        self.assertEqual(messages("word " * 200).status, 400)
+        self.assert_error(self.ask("Hi", "short", max_tokens=4096), 400, "context_length_exceeded")
 
     def test_a_client_that_leaves_frees_the_engine(self):
         body = json.dumps({"model": "tiny", "stream": True, "temperature": 1, "max_tokens": 400, "logit_bias": {},

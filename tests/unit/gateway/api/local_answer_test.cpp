@@ -27,11 +27,12 @@ class LocalAnswerTest : public testing::Test {
   }
 
   // What a client of this endpoint gets for a chat request.
-  Json answer(Endpoint client, std::vector<std::string> stop) {
+  Json answer(Endpoint client, std::vector<std::string> stop, bool limit_left_out = false) {
     const auto body = Json::parse(
         R"({"model":"tiny","max_tokens":40,"temperature":0,"messages":[{"role":"user","content":"Hi"}]})");
     auto request =
         build_local_request(Endpoint::chat_completions, body, LocalContext{*engine_}).value();
+    request.limit_left_out = limit_left_out;
     auto& choice = request.choices[0];
     choice.stop = std::move(stop);
     for (engine::TokenId id = 128; id < 300; ++id) {  // ASCII alone, and no end
@@ -65,6 +66,12 @@ class LocalAnswerTest : public testing::Test {
   Gateway gateway_{config_, cores_};
   std::unique_ptr<engine::Engine> engine_;
 };
+
+TEST_F(LocalAnswerTest, NamesTheContextsEndWhereTheApiDoes) {
+  ASSERT_NE(engine_, nullptr);
+  EXPECT_EQ(answer(Endpoint::messages, {}, true)["stop_reason"], "model_context_window_exceeded");
+  EXPECT_EQ(answer(Endpoint::messages, {})["stop_reason"], "max_tokens");
+}
 
 TEST_F(LocalAnswerTest, NamesTheStopStringWhereTheApiDoes) {
   ASSERT_NE(engine_, nullptr);

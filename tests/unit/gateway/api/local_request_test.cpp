@@ -74,6 +74,33 @@ TEST_F(LocalRequestTest, TheContextIsInTheKeyWhereItMayEndTheAnswer) {
             key_of(R"(,"temperature":0,"max_tokens":7)", shorter.get()));
 }
 
+TEST_F(LocalRequestTest, ALimitBeyondTheContextIsNoneWhereClientsMustSendOne) {
+  const auto ask = [](std::size_t limit, bool loose, const std::string& text = "Hi") {
+    const auto body =
+        Json::parse(R"({"model":"m","temperature":0,"max_tokens":)" + std::to_string(limit) +
+                    R"(,"messages":[{"role":"user","content":")" + text + "\"}]}");
+    LocalContext context{*engine_};
+    context.loose_limit = loose;
+    return build_local_request(Endpoint::chat_completions, body, context);
+  };
+  const auto room = engine_->info().context - build("")->choices[0].prompt.size();
+  EXPECT_FALSE(ask(room + 1, false));
+  const auto left_out = ask(room + 1, true);
+  ASSERT_TRUE(left_out) << left_out.error().message;
+  EXPECT_EQ(left_out->choices[0].max_tokens, std::nullopt);
+  EXPECT_TRUE(left_out->limit_left_out);
+  EXPECT_EQ(left_out->key.hex, ask(8192, true)->key.hex) << "the answers are the same";
+
+  const auto fits = ask(room, true);
+  EXPECT_EQ(fits->choices[0].max_tokens, room);
+  EXPECT_FALSE(fits->limit_left_out);
+  EXPECT_NE(fits->key.hex, left_out->key.hex) << "they end for another reason";
+  EXPECT_EQ(fits->key.hex, ask(room, false)->key.hex);
+  std::string whole;
+  while (whole.size() < 4 * engine_->info().context) whole += "word ";
+  EXPECT_EQ(ask(4096, true, whole).error().code, "context_length_exceeded");
+}
+
 TEST_F(LocalRequestTest, TheNameThatTheAnswerHasIsInTheKey) {
   const auto renamed = load("renamed", 2048);
   EXPECT_NE(build("", true)->key.hex, build("", true, 0, "Hi", renamed.get())->key.hex);

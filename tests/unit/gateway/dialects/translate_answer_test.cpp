@@ -37,6 +37,7 @@ TEST(MessagesFromChat, Reasons) {
   };
   EXPECT_EQ(stop("stop"), "end_turn");
   EXPECT_EQ(stop("length"), "max_tokens");
+  EXPECT_EQ(stop("model_context_window_exceeded"), "model_context_window_exceeded");
   EXPECT_EQ(stop("content_filter"), "refusal");
   EXPECT_EQ(
       plain(kMessages, kChat,
