@@ -100,6 +100,8 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   void publish(std::size_t index, Choice& choice, const engine::GenerateEvent& event) {
     const bool chat = endpoint_ == Endpoint::chat_completions;
     if (chat && !std::exchange(role_sent_, true)) {
+      // For the translation alone: Anthropic's streams begin with it, OpenAI's own end with it.
+      if (job_->translator) publish_usage({{"prompt_tokens", prompt_tokens()}});
       for (std::size_t i = 0; i < choices_.size(); ++i) {
         emit({{"index", i},
               {"delta", {{"role", "assistant"}, {"content", ""}}},
@@ -153,6 +155,13 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     if (auto published = job_->publish({{}, dump(chunk)}); !published) {
       fail_locked(translation_failed(published.error()));
     }
+  }
+
+  void publish_usage(Json usage) {
+    Json chunk = head_;
+    chunk["choices"] = Json::array();
+    chunk["usage"] = std::move(usage);
+    publish_chunk(chunk);
   }
 
   static ApiError translation_failed(const Error& error) {
@@ -245,15 +254,21 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
         {"completion_tokens", job_->record.completion_tokens},
         {"total_tokens", job_->record.prompt_tokens + job_->record.completion_tokens}};
     answer["usage"] = usage;
-    Json last = head_;
-    last["choices"] = Json::array();
-    last["usage"] = usage;
-    publish_chunk(last);
+    publish_usage(usage);
     // Length stops too: the key has the limit, and the engine would say the same again.
     constexpr bool storable = true;
     if (auto done = job_->complete(dump(answer), answer, {{}, "[DONE]"}, storable); !done) {
       job_->fail(translation_failed(done.error()));
     }
+  }
+
+  // Each prompt's once, however many choices it has.
+  std::size_t prompt_tokens() const {
+    std::size_t tokens = 0;
+    for (std::size_t i = 0; i < request_.choices.size(); i += request_.n) {
+      tokens += request_.choices[i].prompt.size();
+    }
+    return tokens;
   }
 
   // The record's tokens are the generated ones; a scored prompt is in the answer alone.
@@ -262,10 +277,7 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
     record.model = engine_.info().name;
     record.fingerprint = engine_.info().fingerprint;
     record.logprobs_status = "captured";
-    record.prompt_tokens = 0;
-    for (std::size_t i = 0; i < choices_.size(); i += request_.n) {
-      record.prompt_tokens += request_.choices[i].prompt.size();
-    }
+    record.prompt_tokens = prompt_tokens();
     record.completion_tokens = 0;
     if (choices_[0].finish) record.finish_reason = finish_name(*choices_[0].finish);
     for (std::size_t i = 0; i < choices_.size(); ++i) {

@@ -41,7 +41,7 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
                     {"content", Json::array()},
                     {"stop_reason", Json()},
                     {"stop_sequence", Json()}};
-    message["usage"] = message_usage(Json());  // the counts come at the end
+    message["usage"] = message_usage(reader_.usage());  // mostly unknown until the end
     add({{"type", "message_start"}, {"message", std::move(message)}});
   }
 

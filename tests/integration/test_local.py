@@ -193,6 +193,20 @@ class Local(GatewayTest):
         self.assertEqual(messages("word " * 200).status, 400)
         self.assert_error(self.ask("Hi", "short", max_tokens=4096), 400, "context_length_exceeded")
 
+    def test_message_streams_begin_with_the_prompts_tokens(self):
+        for model in ("tiny", "tiny-cached", "tiny-cached"):  # made twice, then a hit
+            body = {"model": model, "max_tokens": 12, "temperature": 0, "stream": True,
+                    "messages": [{"role": "user", "content": "How long is this?"}]}
+            answer = call(self.gateway.port, "POST", "/v1/messages", body, {"x-api-key": "k"})
+            events = [json.loads(line[6:]) for line in answer.body.decode().splitlines() if line.startswith("data: ")]
+            start, end = events[0]["message"]["usage"], events[-2]["usage"]
+            self.assertGreater(start["input_tokens"], 0)
+            self.assertEqual(start["input_tokens"], end["input_tokens"])
+            self.assertGreater(end["output_tokens"], 0)
+        self.assertIn("hit", answer.headers["cache-status"])
+        chunks = self.ask(temperature=0, stream=True).chunks()
+        self.assertFalse(any(chunk.get("usage") for chunk in chunks))
+
     def test_a_client_that_leaves_frees_the_engine(self):
         body = json.dumps({"model": "tiny", "stream": True, "temperature": 1, "max_tokens": 400, "logit_bias": {},
                            "messages": [{"role": "user", "content": "long"}]}).encode()
