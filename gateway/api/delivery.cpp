@@ -80,9 +80,19 @@ Task<void> Delivery::replay_paced(const Entry& entry) {
     timer.cancel();
   });
   error_code ignored;
+  const auto heartbeat = plan_.settings->config.server.heartbeat;
   for (std::size_t i = 0; i < events.size(); ++i) {
-    timer.expires_at(started + pace.time_of(i));
-    if (!stops_) co_await timer.async_wait(net::redirect_error(use_task, ignored));
+    const auto due = started + pace.time_of(i);
+    for (bool quiet = true; quiet && !stops_;) {
+      const auto beat = Clock::now() + heartbeat;
+      quiet = writer_.started() && heartbeat.count() > 0 && beat < due;
+      timer.expires_at(quiet ? beat : due);
+      co_await timer.async_wait(net::redirect_error(use_task, ignored));
+      if (!quiet || stops_) continue;
+      pending_ = heartbeat_of(plan_.request.endpoint);
+      const bool alive = co_await flush();
+      if (!alive) co_return;
+    }
     if (stops_) {
       co_await end_early();
       co_return;

@@ -350,7 +350,7 @@ class Metrics(GatewayTest):
 class Heartbeats(GatewayTest):
     @classmethod
     def config(cls):
-        return {"server": {"listen": "127.0.0.1:0", "heartbeat": "50ms"},
+        return {"server": {"listen": "127.0.0.1:0", "heartbeat": "50ms"}, "cache": {"replay": "recorded"},
                 "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": "x"},
                               {"name": "claude", "kind": "anthropic", "base_url": cls.mock.url.removesuffix("/v1"),
                                "api_key": "x"}],
@@ -371,6 +371,15 @@ class Heartbeats(GatewayTest):
         for chunk in answer.chunks():  # every event is whole
             self.assertEqual(chunk["object"], "chat.completion.chunk")
         self.assertTrue(answer.text().startswith("mock answer"))
+
+    def test_also_while_a_stream_is_sent_again_at_its_pace(self):
+        fresh, again = (chat(self.gateway.port, "mock-stream-4-400", stream=True, temperature=0) for _ in range(2))
+        self.assertIn("hit", again.headers["cache-status"])
+        blocks = self.blocks(again)
+        self.assertGreaterEqual(sum(block == ":" for block in blocks), 3)
+        self.assertTrue(blocks[0].startswith("data: {"))
+        self.assertEqual(blocks[-1], "data: [DONE]")
+        self.assertEqual(again.text(), fresh.text())
 
     def test_none_before_the_first_event(self):
         answer = chat(self.gateway.port, "mock-delay-300", stream=True)
