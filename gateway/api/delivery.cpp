@@ -177,6 +177,10 @@ void Delivery::use_head(const AnswerHead& head) {
     const bool own = field.name.starts_with("x-fixpoint-") || field.name == "Cache-Status";
     if (own || !headers_.find(field.name)) headers_.set(field.name, field.value);
   }
+  // The gateway's own word: a fallback's answer was found in the cache.
+  if (head.headers.find("Cache-Status") && exchange_.cache != CacheResult::joined) {
+    exchange_.cache = CacheResult::hit;
+  }
   if (const auto* upstream = head.headers.find("x-fixpoint-upstream"))
     exchange_.upstream = *upstream;
   if (const auto* attempts = head.headers.find("x-fixpoint-attempts")) {

@@ -24,7 +24,8 @@ Exchange::Exchange(Gateway& gateway, const Request& request, RequestKind request
 Exchange::~Exchange() {
   const auto took = steady_clock::now() - started_;
   gateway_.metrics.count_request(kind, status, duration<double>(took).count());
-  if (cache == CacheResult::hit) {
+  if (cache) gateway_.metrics.count_cache(*cache);
+  if (cache == CacheResult::hit && attempts < 0) {  // not after upstreams that failed
     gateway_.metrics.count_overhead(AnswerSource::cache, duration<double>(took).count());
   }
   if (log_enabled(LogLevel::info)) log(took);

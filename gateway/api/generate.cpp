@@ -261,7 +261,6 @@ Task<void> generate(Gateway& gateway, Endpoint endpoint, const RequestPtr& reque
   Waiter waiter(executor);
   Source source;
   co_await acquire(gateway, *plan, request, exchange, waiter.sleeper(), source);
-  if (exchange.cache) gateway.metrics.count_cache(*exchange.cache);
   if (source.error) {
     co_await send_error(*source.error, api, writer, exchange);
     co_return;
@@ -269,8 +268,7 @@ Task<void> generate(Gateway& gateway, Endpoint endpoint, const RequestPtr& reque
 
   Headers headers = gateway_headers(gateway, *plan, source.cache_status, source.generation);
   if (source.stored) {
-    const auto age_s = std::max<std::int64_t>(0, (now_ms() - source.stored->created_ms) / 1000);
-    headers.add("Age", std::to_string(age_s));
+    headers.add("Age", age_of(*source.stored));
     if (exchange.tenant) gateway.tenants->charge(*exchange.tenant, exchange.model, {});
     Delivery delivery(*plan, writer, exchange, std::move(headers));
     co_await delivery.replay(*source.stored);

@@ -1,8 +1,10 @@
 #include "gateway/api/lookup.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -68,6 +70,10 @@ Lookup judge(const Freshness& freshness, bool ages, const Store::Found& found) {
 }
 
 }  // namespace
+
+std::string age_of(const Entry& entry) {
+  return std::to_string(std::max<std::int64_t>(0, (now_ms() - entry.created_ms) / 1000));
+}
 
 Task<Lookup> look_up(Gateway& gateway, const CacheKey& key, Freshness freshness) {
   const auto executor = co_await net::this_coro::executor;

@@ -28,6 +28,9 @@ struct Freshness {
   std::optional<std::int64_t> max_age_s;  // the request's
 };
 
+// The value of an answer's Age: whole seconds since it was made (RFC 9111).
+std::string age_of(const Entry& entry);
+
 // Suspends only for stores that answer from elsewhere. Precondition: there is a store.
 Task<Lookup> look_up(Gateway& gateway, const CacheKey& key, Freshness freshness);
 

@@ -86,6 +86,7 @@ Task<void> Relay::find_stored() {
   headers.set("x-fixpoint-key", job_->key.name());
   headers.set("x-fixpoint-generation", found.entry->generation);
   headers.set("Cache-Status", "fixpoint; hit; detail=fallback");
+  headers.set("Age", age_of(*found.entry));
   job_->flight->publish_quietly(AnswerHead{std::move(headers)});
   job_->publish_stored(*found.entry);
 }

@@ -3,6 +3,7 @@ import json
 import unittest
 
 from harness import GatewayTest, chat
+from helpers import metric, wait_until
 
 
 class Fallbacks(GatewayTest):
@@ -45,6 +46,18 @@ class Fallbacks(GatewayTest):
         fallen = self.ask("failing", "one key, one answer")
         self.assertEqual(fallen.headers["x-fixpoint-key"], direct.headers["x-fixpoint-key"])
         self.assertEqual(fallen.text(), direct.text())
+
+    def test_a_kept_answer_is_a_hit(self):
+        def counts():
+            return [metric(self.gateway.port, "fixpoint_cache_requests_total", result=one) for one in ("hit", "miss")]
+
+        self.ask("only-second", "a hit by way of a fallback")
+        hits, misses = counts()
+        fallen = self.ask("failing", "a hit by way of a fallback")
+        self.assertIn("hit", fallen.headers["cache-status"])
+        self.assertGreaterEqual(int(fallen.headers["age"]), 0)
+        wait_until(self, lambda: counts() == [hits + 1, misses], "it is counted")
+        self.assertNotIn("age", self.ask("failing", "made by a fallback").headers)
 
     def test_a_kept_answer_names_its_own_generation(self):
         direct = self.ask("only-second", "whose generation")
