@@ -70,7 +70,9 @@ Result<void> Gateway::reload(Config configuration) {
 void Gateway::install(SettingsPtr fresh) {
   const auto old = settings();
   for (const auto& upstream : fresh->config.upstreams) {
-    const std::weak_ptr<Upstream> weak = fresh->find_upstream(upstream.name);
+    const auto current = fresh->find_upstream(upstream.name);
+    current->enforce_limits();
+    const std::weak_ptr<Upstream> weak = current;
     metrics.watch_upstream(upstream.name, [weak] { return health_of(weak); });
   }
   for (std::size_t i = 0; old && i < old->config.upstreams.size(); ++i) {

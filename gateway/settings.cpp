@@ -47,7 +47,7 @@ Settings::Settings(Config configuration, Cores& cores, RequestMetrics& metrics,
   for (const auto& upstream : config.upstreams) {
     auto known = previous ? previous->find_upstream(upstream.name) : nullptr;
     if (!known || !known->is_current(upstream)) {
-      known = std::make_shared<Upstream>(upstream, cores, metrics);
+      known = std::make_shared<Upstream>(upstream, cores, metrics, known.get());
     }
     upstreams_.emplace(upstream.name, std::move(known));
   }

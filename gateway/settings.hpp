@@ -27,8 +27,9 @@ struct Route {
 class Settings {
  public:
   // Upstreams whose configuration and CA file did not change are taken from `previous` (null:
-  // none), with their connections, breakers and queues. Throws std::runtime_error for a CA file or
-  // a price.
+  // none), with their connections and breakers. The others of the same name keep its queue, whose
+  // limits stay until Upstream::enforce_limits(). Throws std::runtime_error for a CA file or a
+  // price.
   Settings(Config configuration, Cores& cores, RequestMetrics& metrics, const Settings* previous);
 
   const Config config;

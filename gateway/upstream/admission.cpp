@@ -29,17 +29,26 @@ struct Admission::Ticket {
 struct Admission::State {
   explicit State(AdmissionOptions o) : options(std::move(o)) {}
 
+  bool has_place() const {
+    return options.max_concurrency == 0 || running < options.max_concurrency;
+  }
+
   bool try_enter() {
     const std::lock_guard lock(mutex);
-    if (running >= options.max_concurrency) return false;
+    if (!has_place()) return false;
     ++running;
     return true;
+  }
+
+  AdmissionOptions limits() const {
+    const std::lock_guard lock(mutex);
+    return options;
   }
 
   // The ticket gets a place or waits for one. False: the queue is full.
   bool enter(Ticket& ticket) {
     const std::lock_guard lock(mutex);
-    if (running < options.max_concurrency) {
+    if (has_place()) {
       ++running;
       ticket.granted = true;
       return true;
@@ -60,24 +69,28 @@ struct Admission::State {
     release_locked();
   }
 
-  // The place goes to the one that waits longest. The wake-up is posted under the lock: the ticket
-  // takes it before it goes.
   void release_locked() {
-    if (waiting.empty()) {
-      --running;
-      return;
-    }
-    Ticket& next = *waiting.front();
-    waiting.pop_front();
-    next.waits = false;
-    next.granted = true;
-    net::post(next.executor, [weak = std::weak_ptr<Timer>(next.timer)] {
-      if (const auto timer = weak.lock()) timer->cancel();
-    });
+    --running;
+    fill_locked();
   }
 
-  const AdmissionOptions options;
+  // Free places go to those that wait longest. The wake-up is posted under the lock: the ticket
+  // takes it before it goes.
+  void fill_locked() {
+    while (!waiting.empty() && has_place()) {
+      Ticket& next = *waiting.front();
+      waiting.pop_front();
+      ++running;
+      next.waits = false;
+      next.granted = true;
+      net::post(next.executor, [weak = std::weak_ptr<Timer>(next.timer)] {
+        if (const auto timer = weak.lock()) timer->cancel();
+      });
+    }
+  }
+
   mutable std::mutex mutex;  // the rest
+  AdmissionOptions options;
   std::uint64_t running = 0;
   std::list<Ticket*> waiting;  // oldest first; at most max_queue
 };
@@ -105,9 +118,8 @@ Admission::Admission(AdmissionOptions options)
 
 Task<Result<Admission::Slot>> Admission::acquire(Clock::time_point deadline) {
   const std::shared_ptr<State> state = state_;
-  const AdmissionOptions& options = state->options;
-  if (options.max_concurrency == 0) co_return Slot();
   if (state->try_enter()) co_return Slot(state);
+  const AdmissionOptions options = state->limits();
   const Executor executor = co_await net::this_coro::executor;
   Ticket ticket(*state, executor, std::min(deadline, Clock::now() + options.queue_timeout));
   if (!state->enter(ticket)) {
@@ -131,6 +143,12 @@ Task<Result<Admission::Slot>> Admission::acquire(Clock::time_point deadline) {
     expired = !ec;
   }
   co_return Slot(state);
+}
+
+void Admission::set_limits(AdmissionOptions options) {
+  const std::lock_guard lock(state_->mutex);
+  state_->options = std::move(options);
+  state_->fill_locked();
 }
 
 std::uint64_t Admission::running() const {

@@ -17,7 +17,8 @@ struct AdmissionOptions {
   std::chrono::milliseconds queue_timeout{10'000};  // beyond: timeout
 };
 
-// One per upstream, shared by all cores. Thread-safe. First come, first served.
+// One per upstream, shared by all cores. Thread-safe. First come, first served. A copy shares the
+// places, the queue and the limits: the versions of an upstream that reloads make have one.
 class Admission {
  private:
   struct State;
@@ -28,7 +29,7 @@ class Admission {
   // the Admission and change threads.
   class Slot {
    public:
-    Slot() = default;  // no limit: nothing to give back
+    Slot() = default;  // nothing to give back
     Slot(Slot&& other) noexcept = default;
     Slot& operator=(Slot&& other) noexcept;
     ~Slot();
@@ -45,7 +46,11 @@ class Admission {
   // passes on a place that it was given meanwhile. Errors: overloaded (the queue is full), timeout.
   Task<Result<Slot>> acquire(Clock::time_point deadline = Clock::time_point::max());
 
-  std::uint64_t running() const;  // 0 without a limit
+  // For all copies. Who waits is let in as far as these allow, and keeps its own queue_timeout; the
+  // calls that run beyond them end first.
+  void set_limits(AdmissionOptions options);
+
+  std::uint64_t running() const;  // counted without a limit, too: one may come
   std::uint64_t queued() const;
 
  private:

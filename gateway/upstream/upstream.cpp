@@ -39,9 +39,10 @@ std::optional<KeyRing> key_ring(const UpstreamConfig& config) {
 
 }  // namespace
 
-Upstream::Upstream(const UpstreamConfig& configuration, Cores& cores, RequestMetrics& all_metrics)
+Upstream::Upstream(const UpstreamConfig& configuration, Cores& cores, RequestMetrics& all_metrics,
+                   const Upstream* previous)
     : config(configuration),
-      admission(admission_options(config)),
+      admission(previous ? previous->admission : Admission(admission_options(config))),
       breaker(config.breaker_failures, config.breaker_cooldown),
       keys(key_ring(config)),
       metrics(*all_metrics.upstream(config.name)),
@@ -57,6 +58,10 @@ Upstream::~Upstream() {
   for (std::size_t core = 0; core < clients_.size(); ++core) {
     net::post(cores_.context(core), [client = std::move(clients_[core])] {});
   }
+}
+
+void Upstream::enforce_limits() {
+  admission.set_limits(admission_options(config));
 }
 
 bool Upstream::is_current(const UpstreamConfig& configuration) const {

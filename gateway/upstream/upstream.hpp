@@ -23,10 +23,17 @@
 namespace fixpoint {
 
 // Thread-safe. Kept by everybody who uses it; the cores and the metrics must outlive it.
+//
+// A reload that changes anything about an upstream makes a new version of it. Its calls, running
+// and waiting, stay the upstream's, so both versions share one Admission. What the old one learned
+// (breaker, resting keys, connections, refused log-probabilities) was about another address or
+// account, or is what the change is meant to mend: the new one begins without it.
 class Upstream {
  public:
-  // Throws std::runtime_error for a CA file that cannot be read.
-  Upstream(const UpstreamConfig& configuration, Cores& cores, RequestMetrics& all_metrics);
+  // `previous`: the version before, or null. Throws std::runtime_error for a CA file that cannot be
+  // read.
+  Upstream(const UpstreamConfig& configuration, Cores& cores, RequestMetrics& all_metrics,
+           const Upstream* previous = nullptr);
   // Hands each client to its own core to be destroyed there.
   ~Upstream();
   Upstream(const Upstream&) = delete;
@@ -38,6 +45,8 @@ class Upstream {
   std::optional<KeyRing> keys;  // empty: the client's own key passes through
   UpstreamMetrics& metrics;
 
+  // It is in force from here on: the shared Admission gets its limits.
+  void enforce_limits();
   // Whether it is what this configuration and its CA file, as it is now, would make.
   bool is_current(const UpstreamConfig& configuration) const;
   // Precondition: called on one of the cores.

@@ -1,6 +1,7 @@
 """SIGHUP and SIGTERM: a new configuration, a new certificate, a graceful end; running streams notice nothing."""
 import concurrent.futures
 import http.client
+import http.server
 import json
 import signal
 import socket
@@ -11,7 +12,7 @@ import time
 import unittest
 
 from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, in_parallel, tiny_model
-from helpers import make_certificate, metric, wait_until
+from helpers import Server, make_certificate, metric, wait_until
 
 
 class RunningStream:
@@ -135,6 +136,51 @@ class Reload(GatewayTest):
         self.assert_error(chat(self.gateway.port, "mock"), 503, "upstream_unavailable")
         self.reload(self.original)
         self.assertEqual(chat(self.gateway.port, "mock").status, 200)  # another configuration, a new beginning
+
+    def test_calls_are_counted_across_reloads(self):
+        seen, lock, released = [0, 0], threading.Lock(), threading.Event()
+
+        class Held(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                with lock:
+                    seen[0] += 1
+                    seen[1] = max(seen)
+                released.wait(PATIENCE_S)
+                with lock:
+                    seen[0] -= 1
+                body = json.dumps({"id": "x", "object": "chat.completion", "model": "held", "choices": [
+                    {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        server = Server(Held)
+        self.addCleanup(server.stop)
+        self.addCleanup(released.set)
+
+        def limit(calls, **keys):
+            held = self.upstream(name="held", base_url=f"http://127.0.0.1:{server.port}/v1", max_concurrency=calls, **keys)
+            self.change(upstreams=[self.upstream(), held], routes=[{"model": "held", "upstream": "held"}])
+
+        def calls():
+            return [metric(self.gateway.port, f"fixpoint_upstream_{what}", upstream="held")
+                    for what in ("in_flight", "queue_depth")]
+
+        limit(1, queue_timeout="1m")
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            jobs = [pool.submit(chat, self.gateway.port, "held", f"held {i}") for i in range(4)]
+            wait_until(self, lambda: calls() == [1, 3] and seen[0] == 1, "one runs and three wait")
+            limit(1, queue_timeout="2m")
+            self.assertEqual(calls(), [1, 3])
+            limit(2)
+            wait_until(self, lambda: calls() == [2, 2] and seen[0] == 2, "there is room for another")
+            released.set()
+            self.assertEqual({job.result().status for job in jobs}, {200})
+        self.assertEqual(seen[1], 2)
+        wait_until(self, lambda: calls() == [0, 0], "all places are free")
 
     def test_a_running_stream_goes_on(self):
         stream = RunningStream(self.gateway.port, "mock-stream-20-50")

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/support/certificate.hpp"
+#include "tests/support/http_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace fixpoint {
@@ -39,6 +40,33 @@ TEST(Settings, AnUpstreamIsMadeAnewWhenItsCaFileHoldsSomethingElse) {
   EXPECT_EQ(changed.find_upstream("two"), same.find_upstream("two"));
   std::filesystem::remove(old.certificate);
   EXPECT_THROW(Settings(config, cores, metrics, &changed), std::runtime_error);
+}
+
+TEST(Settings, AChangedUpstreamKeepsItsCallsAndBeginsAnewOtherwise) {
+  Config config;
+  config.upstreams.emplace_back();
+  config.upstreams[0].name = "one";
+  config.upstreams[0].base_url = "http://localhost:1/v1";
+  config.upstreams[0].breaker_failures = 1;
+  Cores cores(1);
+  MetricsRegistry registry;
+  RequestMetrics metrics(registry);
+  const Settings first(config, cores, metrics, nullptr);
+  const auto old = first.find_upstream("one");
+  const auto running = test::run(cores.context(0), old->admission.acquire());
+  old->breaker.allow()->failed();
+  config.upstreams[0].max_concurrency = 1;
+  const Settings second(config, cores, metrics, &first);
+  const auto current = second.find_upstream("one");
+  ASSERT_NE(current, old);
+  EXPECT_EQ(current->admission.running(), 1u);
+  EXPECT_TRUE(current->breaker.would_allow());
+  const auto soon = [] { return Clock::now() + std::chrono::milliseconds(20); };
+  // Not in force yet: the reload may still fail.
+  EXPECT_TRUE(test::run(cores.context(0), current->admission.acquire(soon())));
+  current->enforce_limits();
+  EXPECT_FALSE(test::run(cores.context(0), current->admission.acquire(soon())));
+  EXPECT_FALSE(test::run(cores.context(0), old->admission.acquire(soon())));
 }
 
 TEST(Settings, APinnedRequestWalksOnFromAnOpenBreaker) {

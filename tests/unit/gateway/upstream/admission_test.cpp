@@ -62,7 +62,51 @@ TEST_F(AdmissionTest, WithoutALimit) {
     start(admission, caller);
     EXPECT_TRUE(caller.has_place());
   }
+  EXPECT_EQ(admission.running(), 100u);
+  callers.clear();
   EXPECT_EQ(admission.running(), 0u);
+}
+
+TEST_F(AdmissionTest, NewLimitsAreForThoseWhoRunAndWait) {
+  Admission admission(limits(1, 10));
+  std::vector<Caller> callers(5);
+  for (Caller& caller : callers) start(admission, caller);
+  Admission next = admission;
+  EXPECT_EQ(next.queued(), 4u);
+  next.set_limits(limits(3, 2));
+  settle();
+  EXPECT_TRUE(callers[1].has_place() && callers[2].has_place());
+  EXPECT_FALSE(callers[3].got);
+  EXPECT_EQ(admission.running(), 3u);
+  Caller refused;
+  start(next, refused);
+  EXPECT_EQ(refused.got->error().code, ErrorCode::overloaded);
+
+  next.set_limits(limits(1, 2));
+  for (std::size_t i = 0; i < 2; ++i) callers[i].got.reset();
+  settle();
+  EXPECT_FALSE(callers[3].got) << "one still runs";
+  callers[2].got.reset();
+  settle();
+  EXPECT_TRUE(callers[3].has_place());
+  EXPECT_FALSE(callers[4].got);
+  next.set_limits(limits(0, 0));
+  settle();
+  EXPECT_TRUE(callers[4].has_place());
+  callers.clear();
+  EXPECT_EQ(next.running(), 0u);
+}
+
+TEST_F(AdmissionTest, ALimitCountsTheCallsThatRanBeforeIt) {
+  Admission admission(limits(0, 10));
+  std::vector<Caller> callers(3);
+  for (std::size_t i = 0; i < 2; ++i) start(admission, callers[i]);
+  admission.set_limits(limits(2, 10));
+  start(admission, callers[2]);
+  EXPECT_FALSE(callers[2].got);
+  callers[0].got.reset();
+  settle();
+  EXPECT_TRUE(callers[2].has_place());
 }
 
 TEST_F(AdmissionTest, FirstComeFirstServed) {
