@@ -147,9 +147,11 @@ constexpr std::array kUpstreamKeys{
                          "always call.",
                          0, 10'000},
                         &UpstreamConfig::breaker_failures},
-    Key<UpstreamConfig>{
-        {"breaker_cooldown", KeyType::duration, "That while; then one call tries again.", 1, kHour},
-        &UpstreamConfig::breaker_cooldown},
+    Key<UpstreamConfig>{{"breaker_cooldown", KeyType::duration,
+                         "That while; then one call tries again, and another in each such while "
+                         "until one has its answer.",
+                         1, kHour},
+                        &UpstreamConfig::breaker_cooldown},
     Key<UpstreamConfig>{{"ask_for_usage", KeyType::boolean,
                          "Adds `stream_options.include_usage` to streams, so that their usage is "
                          "known: without it tokens are estimated from the text."},

@@ -29,7 +29,7 @@ struct CircuitBreaker::State {
   Phase phase = Phase::closed;
   std::uint64_t epoch = 0;
   std::uint64_t in_a_row = 0;
-  Clock::time_point until{};  // open: probes are allowed from then on
+  Clock::time_point until{};  // unless closed: a probe is allowed from then on
 };
 
 CircuitBreaker::CircuitBreaker(std::uint64_t failures, milliseconds cooldown, Now now)
@@ -38,23 +38,18 @@ CircuitBreaker::CircuitBreaker(std::uint64_t failures, milliseconds cooldown, No
 std::optional<CircuitBreaker::Permit> CircuitBreaker::allow() {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
-  switch (state.phase) {
-    case Phase::closed:
-      break;
-    case Phase::open:
-      if (state.now() < state.until) return std::nullopt;
-      state.enter(Phase::half_open);  // this call is the probe
-      break;
-    case Phase::half_open:
-      return std::nullopt;
+  if (state.phase != Phase::closed) {
+    const auto now = state.now();
+    if (now < state.until) return std::nullopt;
+    if (state.phase == Phase::open) state.enter(Phase::half_open);
+    state.until = now + state.cooldown;  // this call is a probe, which may take its time
   }
   return Permit(state_, state.epoch);
 }
 
 bool CircuitBreaker::would_allow() const {
   const std::lock_guard lock(state_->mutex);
-  if (state_->phase == Phase::open) return state_->now() >= state_->until;
-  return state_->phase == Phase::closed;
+  return state_->phase == Phase::closed || state_->now() >= state_->until;
 }
 
 CircuitBreaker::Phase CircuitBreaker::phase() const {
@@ -64,7 +59,7 @@ CircuitBreaker::Phase CircuitBreaker::phase() const {
 
 milliseconds CircuitBreaker::opens_in() const {
   const std::lock_guard lock(state_->mutex);
-  if (state_->phase != Phase::open) return milliseconds(0);
+  if (state_->phase == Phase::closed) return milliseconds(0);
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(state_->until - state_->now()));
 }
 
@@ -82,7 +77,7 @@ CircuitBreaker::Permit::~Permit() {
   if (!state_) return;
   const std::lock_guard lock(state_->mutex);
   // A probe that ended without a verdict: the next call may probe at once.
-  if (state_->phase == Phase::half_open && state_->epoch == epoch_) state_->open(milliseconds(0));
+  if (state_->phase == Phase::half_open && state_->epoch == epoch_) state_->until = state_->now();
 }
 
 void CircuitBreaker::Permit::succeeded() {

@@ -14,9 +14,10 @@ namespace fixpoint {
 // One per upstream, shared by all cores. Thread-safe.
 //
 // closed: calls pass; `failures` failed ones in a row open it. open: no calls until the cooldown is
-// over. half_open: one call at a time probes the upstream; its success closes the breaker, its
-// failure opens it again. Calls that were let through before the last change of state no longer
-// count: they say nothing about the upstream as it is now.
+// over. half_open: a call probes the upstream; its success closes the breaker, its failure opens it
+// again. A call may last: after each further cooldown without a verdict another one may probe, and
+// the first verdict of them all counts. Calls that were let through before the last change of state
+// no longer count: they say nothing about the upstream as it is now.
 class CircuitBreaker {
  private:
   struct State;

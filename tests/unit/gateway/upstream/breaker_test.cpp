@@ -72,14 +72,50 @@ TEST_F(BreakerTest, AProbeWithoutVerdictGivesItsPlaceBack) {
   {
     const auto probe = breaker_.allow();
   }
-  EXPECT_EQ(breaker_.phase(), Phase::open);
+  EXPECT_TRUE(breaker_.would_allow());
+  EXPECT_EQ(breaker_.opens_in(), seconds(0));
   auto next = breaker_.allow();
   ASSERT_TRUE(next) << "at once";
   auto moved = std::move(*next);
   next.reset();
-  EXPECT_EQ(breaker_.phase(), Phase::half_open) << "what was moved from does nothing";
+  EXPECT_FALSE(breaker_.would_allow()) << "what was moved from does nothing";
   moved.succeeded();
   EXPECT_EQ(breaker_.phase(), Phase::closed);
+}
+
+TEST_F(BreakerTest, ALongProbeKeepsNobodyOutForLongerThanACooldown) {
+  fail(3, breaker_);
+  now_ += seconds(10);
+  auto first = breaker_.allow();
+  now_ += seconds(4);
+  EXPECT_FALSE(breaker_.allow());
+  EXPECT_EQ(breaker_.opens_in(), seconds(6));
+  now_ += seconds(6);
+  EXPECT_TRUE(breaker_.would_allow());
+  auto second = breaker_.allow();
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(breaker_.allow());
+  second.reset();  // without a verdict
+  auto third = breaker_.allow();
+  ASSERT_TRUE(third);
+  first->succeeded();
+  EXPECT_EQ(breaker_.phase(), Phase::closed) << "the first probe's verdict counts";
+  for (int i = 0; i < 2; ++i) breaker_.allow()->failed();
+  third->failed();
+  EXPECT_EQ(breaker_.phase(), Phase::closed) << "the third one's came too late";
+}
+
+TEST_F(BreakerTest, TheFirstProbeThatFailsOpensAgain) {
+  fail(3, breaker_);
+  now_ += seconds(10);
+  auto first = breaker_.allow();
+  now_ += seconds(10);
+  breaker_.allow()->failed();
+  EXPECT_EQ(breaker_.phase(), Phase::open);
+  now_ += seconds(3);
+  first->succeeded();
+  EXPECT_EQ(breaker_.phase(), Phase::open);
+  EXPECT_EQ(breaker_.opens_in(), seconds(7));
 }
 
 TEST_F(BreakerTest, WithoutVerdictNothingCounts) {
@@ -132,12 +168,12 @@ TEST_F(BreakerTest, APermitOutlivesItsBreaker) {
   permit->failed();
 }
 
-// Under TSan: no race; in any case: never two probes at a time.
+// Under TSan: no race; in any case: never two probes in a cooldown.
 TEST(BreakerThreads, OneProbeAtATime) {
-  CircuitBreaker breaker(1, milliseconds(0));
+  CircuitBreaker breaker(1, std::chrono::hours(1));
   std::atomic<int> probes{0};
   std::atomic<bool> two{false};
-  breaker.allow()->failed();
+  breaker.allow()->failed(milliseconds(0));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -146,7 +182,7 @@ TEST(BreakerThreads, OneProbeAtATime) {
         if (!permit) continue;
         if (++probes > 1) two = true;
         --probes;
-        if (i % 2 == 0) permit->failed();
+        if (i % 2 == 0) permit->failed(milliseconds(0));
       }
     });
   }
