@@ -164,6 +164,8 @@ void reload(Gateway& gateway, Server& server, const ServeArguments& arguments) {
 
 int serve(const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
+  // A file that would outgrow `ulimit -f`: the write fails instead, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   Signals signals;  // before any thread, so that every thread has the handlers
   const Config& config = arguments.config;
   init_log(config.access_log.level, config.secrets(), config.access_log.format);

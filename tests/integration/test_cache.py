@@ -1,11 +1,13 @@
 """The response cache: same key, same answer, streamed or not."""
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import unittest
 
 from harness import Gateway, GatewayTest, call, chat, in_parallel
+from helpers import metric, wait_until
 
 
 def said(answer):
@@ -242,6 +244,16 @@ class FullDisk(GatewayTest):
         self.assertLess(free.f_bavail * free.f_bsize, 300_000)
         metrics = call(gateway.port, "GET", "/metrics").body.decode()
         self.assertRegex(metrics, r"fixpoint_cache_write_failures_total [1-9]")
+        self.assertEqual(chat(gateway.port, "mock", "after", temperature=0).status, 200)
+
+    def test_a_limit_for_files_is_a_full_disk(self):
+        gateway = Gateway({**self.config(), "cache": {"compress_above": "64MiB"}})
+        self.addCleanup(gateway.stop)
+        _, hard = resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (1 << 17, hard))  # as `ulimit -f`
+        for i in range(5):
+            self.assertEqual(chat(gateway.port, "mock-big-40000", f"limited {i}", temperature=0).status, 200)
+        wait_until(self, lambda: metric(gateway.port, "fixpoint_cache_write_failures_total") > 0, "a write failed")
         self.assertEqual(chat(gateway.port, "mock", "after", temperature=0).status, 200)
 
 
