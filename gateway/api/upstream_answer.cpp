@@ -10,6 +10,7 @@
 #include "gateway/api/header_policy.hpp"
 #include "gateway/api/lookup.hpp"
 #include "gateway/api/relay.hpp"
+#include "gateway/api/token_estimate.hpp"
 #include "gateway/log.hpp"
 #include "gateway/upstream/retry.hpp"
 
@@ -18,8 +19,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What a token of English has; for usage that nobody told.
-constexpr std::uint64_t kBytesPerToken = 4;
 // With another upstream to try, one that wants to be left alone for longer than this is left.
 constexpr milliseconds kPatience{1'000};
 
@@ -255,13 +254,13 @@ void Relay::judge(const Error& error) {
   permit_->failed();
 }
 
-// At least the events that came and a token for four bytes of text; the prompt's bytes where its
-// tokens are not known.
+// At least the events that came and a token for four bytes of text; the prompt's where its tokens
+// are not known.
 void Relay::estimate_usage(AnswerSummary& summary, std::uint64_t events) const {
   summary.completion_tokens =
       std::max({summary.completion_tokens, events, summary.text_bytes / kBytesPerToken});
   if (summary.prompt_tokens == 0) {
-    summary.prompt_tokens = work_.request->body.size() / kBytesPerToken;
+    summary.prompt_tokens = estimate_prompt_tokens(work_.request->body);
   }
 }
 
