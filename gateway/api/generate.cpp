@@ -11,6 +11,7 @@
 #include "gateway/api/local_answer.hpp"
 #include "gateway/api/lookup.hpp"
 #include "gateway/api/plan.hpp"
+#include "gateway/api/token_estimate.hpp"
 #include "gateway/api/upstream_answer.hpp"
 #include "gateway/api/waiter.hpp"
 #include "gateway/gateway.hpp"
@@ -128,6 +129,28 @@ ApiError cache_miss(const Gateway& gateway, const Plan& plan, const std::string&
   return error;
 }
 
+// Holds what the answer is expected to take of the key's limits, where it has any.
+std::optional<ApiError> hold_tokens(const Gateway& gateway, const Plan& plan,
+                                    const Request& request, AnswerJob& job) {
+  // Counting tokens costs none.
+  if (!plan.tenant || !plan.tenant->key.policy.limits_tokens() ||
+      plan.request.endpoint == Endpoint::count_tokens) {
+    return {};
+  }
+  // Named as the job will be priced: for whichever upstream answers.
+  std::vector<std::string_view> models;
+  for (const auto& upstream : plan.upstreams) {
+    models.push_back(upstream->model_name(plan.request.model));
+    if (!plan.settings->has_price(models.back())) models.back() = plan.request.model;
+  }
+  if (plan.engine) models.push_back(plan.request.model);
+  const auto expected = expected_tokens(plan.request, request.body);
+  auto hold = gateway.tenants->hold(*plan.tenant, models, expected);
+  if (!hold) return std::move(hold.error());
+  job.hold = std::move(*hold);
+  return {};
+}
+
 // Looks the answer up, joins the flight that is making it, or starts making it.
 Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exchange& exchange,
                    const SleeperPtr& sleeper, Source& source) {
@@ -184,6 +207,10 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
   exchange.cache = !plan.look_up  ? CacheResult::bypass
                    : store_failed ? CacheResult::error
                                   : CacheResult::miss;
+  if (const auto refused = hold_tokens(gateway, plan, *request, *job)) {
+    job->fail(*refused);  // those who joined hear of it too
+    co_return;
+  }
   exchange.upstream = job->record.provider;
   if (gateway.log) source.generation = job->record.id;
   const auto executor = co_await net::this_coro::executor;
@@ -195,9 +222,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
 std::optional<ApiError> uncounted(const Plan& plan, Recording recording) {
   if (!plan.tenant || plan.engine) return {};
   const auto& policy = plan.tenant->key.policy;
-  const bool limited =
-      policy.tokens_per_minute > 0 || policy.monthly_tokens > 0 || policy.monthly_cost > 0;
-  if (limited && plan.request.find("background") == "true") {
+  if (policy.limits_tokens() && plan.request.find("background") == "true") {
     return bad_request(
         "'background' cannot be used with this gateway key: what it generates "
         "later would not count towards the key's limits",

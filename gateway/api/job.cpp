@@ -112,11 +112,14 @@ void AnswerJob::finish_record() {
   if (tenant) {
     record.tenant = tenant->key.id;
     gateway.tenants->charge(*tenant, priced ? *priced : record.requested_model, counts);
+    hold.reset();  // it is spent now
   }
   gateway.generation_ended(*this);
 }
 
-void AnswerJob::leave_table() {
+// Before the flight's end is published: who asks after it finds nothing of this job.
+void AnswerJob::leave() {
+  hold.reset();
   if (!flight_key.empty()) gateway.flights.remove(flight_key, flight);
 }
 
@@ -170,13 +173,13 @@ Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent 
   event.cost_microdollars = record.cost_microdollars.value_or(-1);
   gateway.log_generation(std::move(record));
   // After put(): a request that comes now finds the entry; one that came before has joined.
-  leave_table();
+  leave();
   flight->publish_last(std::move(event));
   return {};
 }
 
 void AnswerJob::publish_stored(const Entry& entry) {
-  leave_table();
+  leave();
   AnswerComplete event;
   event.body = entry.body;
   event.generation = entry.generation;
@@ -191,7 +194,7 @@ void AnswerJob::fail(AnswerFailure failure, std::string_view reason) {
     finish_record();
     gateway.log_generation(std::move(record));
   }
-  leave_table();
+  leave();
   flight->publish_last(std::move(failure));
 }
 

@@ -31,6 +31,7 @@ struct AnswerJob {
   Gateway& gateway;
   SettingsPtr settings;
   TenantPtr tenant;
+  TokenHoldPtr hold;  // of the tenant's limits; null: it has none
   std::shared_ptr<AnswerFlight> flight;
   std::string flight_key;  // in the single-flight table; empty: the flight is not in it
   std::string request_id;
@@ -73,7 +74,7 @@ struct AnswerJob {
   Result<std::vector<SseEvent>> translate(const SseEvent& event);
   void keep(std::shared_ptr<const std::string> body);
   void finish_record();
-  void leave_table();
+  void leave();
 
   std::unique_ptr<StreamAssembler> translated_;  // what the translator has said; null: nothing yet
 };

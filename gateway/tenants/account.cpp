@@ -28,27 +28,37 @@ void Tenant::Account::turn_to(Month month) {
   usage_ = {};
 }
 
-std::optional<Tenant::Account::Refusal> Tenant::Account::admit(const KeyPolicy& policy,
-                                                               Tenants::Time now) {
-  const std::int64_t now_us = microseconds(now);
-  const std::lock_guard lock(mutex_);
+std::optional<Tenant::Account::Refusal> Tenant::Account::spent(const KeyPolicy& policy,
+                                                               std::uint64_t more_tokens,
+                                                               MicroDollars more_cost,
+                                                               std::int64_t now_us) {
   if (policy.monthly_cost > 0 || policy.monthly_tokens > 0) {
-    turn_to(month_at(now));
+    turn_to(month_of(now_us / 1000));
     const auto refuse_budget = [&](Limit limit) {
       const std::int64_t end_us = 1000 * month_end_ms(month_);
       return Refusal{limit, std::max<std::int64_t>(end_us - now_us, 0)};
     };
-    if (policy.monthly_cost > 0 && usage_.cost >= policy.monthly_cost) {
+    if (policy.monthly_cost > 0 && usage_.cost >= policy.monthly_cost - more_cost) {
       return refuse_budget(Limit::monthly_cost);
     }
-    if (policy.monthly_tokens > 0 && tokens_of(usage_) >= policy.monthly_tokens) {
+    if (policy.monthly_tokens > 0 && tokens_of(usage_) + more_tokens >= policy.monthly_tokens) {
       return refuse_budget(Limit::monthly_tokens);
     }
   }
   if (const auto limit = policy.tokens_per_minute; limit > 0) {
     tokens_.drain(limit, now_us);
-    if (!tokens_.has_room(limit)) return Refusal{Limit::tokens_per_minute, tokens_.wait_us(limit)};
+    if (tokens_.remaining(limit) <= more_tokens) {
+      return Refusal{Limit::tokens_per_minute, tokens_.wait_us(limit)};
+    }
   }
+  return std::nullopt;
+}
+
+std::optional<Tenant::Account::Refusal> Tenant::Account::admit(const KeyPolicy& policy,
+                                                               Tenants::Time now) {
+  const std::int64_t now_us = microseconds(now);
+  const std::lock_guard lock(mutex_);
+  if (const auto refusal = spent(policy, 0, 0, now_us)) return refusal;
   if (const auto limit = policy.requests_per_minute; limit > 0) {
     requests_.drain(limit, now_us);
     if (!requests_.has_room(limit)) {
@@ -57,6 +67,31 @@ std::optional<Tenant::Account::Refusal> Tenant::Account::admit(const KeyPolicy& 
     requests_.add(limit, 1);
   }
   return std::nullopt;
+}
+
+std::optional<Tenant::Account::Refusal> Tenant::Account::hold(const KeyPolicy& policy,
+                                                              std::uint64_t tokens,
+                                                              MicroDollars cost,
+                                                              Tenants::Time now) {
+  const std::int64_t now_us = microseconds(now);
+  const std::lock_guard lock(mutex_);
+  // Others may have been charged since this request was admitted.
+  auto refusal = spent(policy, 0, 0, now_us);
+  if (refusal) return refusal;
+  refusal = spent(policy, held_tokens_, held_cost_, now_us);
+  if (refusal) {
+    refusal->by_holds = true;
+    return refusal;
+  }
+  held_tokens_ += tokens;
+  held_cost_ += cost;
+  return std::nullopt;
+}
+
+void Tenant::Account::release(std::uint64_t tokens, MicroDollars cost) {
+  const std::lock_guard lock(mutex_);
+  held_tokens_ -= tokens;
+  held_cost_ -= cost;
 }
 
 Tenant::Account::Rate Tenant::Account::requests(const KeyPolicy& policy, Tenants::Time now) {
@@ -110,6 +145,14 @@ bool Tenant::Account::give_back(const MonthlyUsage& total) {
                                                                });
   if (!newer_here) earlier_.push_back(total);
   return !std::exchange(unsaved_, true);
+}
+
+TokenHold::TokenHold(std::shared_ptr<Tenant::Account> account, std::uint64_t tokens,
+                     MicroDollars cost)
+    : account_(std::move(account)), tokens_(tokens), cost_(cost) {}
+
+TokenHold::~TokenHold() {
+  account_->release(tokens_, cost_);
 }
 
 }  // namespace fixpoint

@@ -17,7 +17,8 @@ class Tenant::Account {
   enum class Limit { monthly_cost, monthly_tokens, requests_per_minute, tokens_per_minute };
   struct Refusal {
     Limit limit;
-    std::int64_t wait_us;  // until it may be admitted
+    std::int64_t wait_us;   // until it may be admitted
+    bool by_holds = false;  // and would be, but for answers being made
   };
   struct Rate {
     std::uint64_t remaining;
@@ -29,6 +30,10 @@ class Tenant::Account {
 
   // Counts one request, or says why not and counts nothing.
   std::optional<Refusal> admit(const KeyPolicy& policy, Tenants::Time now);
+  // Holds so much until release(), or says why not and holds nothing.
+  std::optional<Refusal> hold(const KeyPolicy& policy, std::uint64_t tokens, MicroDollars cost,
+                              Tenants::Time now);
+  void release(std::uint64_t tokens, MicroDollars cost);
   // Of limits that are set.
   Rate requests(const KeyPolicy& policy, Tenants::Time now);
   Rate tokens(const KeyPolicy& policy, Tenants::Time now);
@@ -44,6 +49,9 @@ class Tenant::Account {
 
  private:
   void turn_to(Month month);
+  // Which limit has no room beside what was charged and so much more.
+  std::optional<Refusal> spent(const KeyPolicy& policy, std::uint64_t more_tokens,
+                               MicroDollars more_cost, std::int64_t now_us);
 
   const std::string key_;
   mutable std::mutex mutex_;
@@ -51,6 +59,8 @@ class Tenant::Account {
   // What one answer took beyond the limit is paid back by waiting, for an hour at most: a
   // provider's wrong count must not close a key for days.
   RateBucket tokens_{60};
+  std::uint64_t held_tokens_ = 0;
+  MicroDollars held_cost_ = 0;
   Month month_;
   KeyUsage usage_;                     // of month_
   bool unsaved_ = false;               // something here is newer than the disk

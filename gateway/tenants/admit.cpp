@@ -49,6 +49,18 @@ void add_rate(Headers& headers, const std::string& what, std::uint64_t limit,
   headers.add("x-ratelimit-reset-" + what, duration_text(rate.reset_us));
 }
 
+// "0.1 US dollars a month".
+std::string limit_text(const KeyPolicy& policy, Account::Limit limit) {
+  switch (limit) {
+    case Account::Limit::monthly_cost:
+      return format_dollars(policy.monthly_cost) + " US dollars a month";
+    case Account::Limit::monthly_tokens:
+      return std::to_string(policy.monthly_tokens) + " tokens a month";
+    default:
+      return std::to_string(policy.tokens_per_minute) + " tokens per minute";
+  }
+}
+
 ApiError budget_error(const std::string& key, const std::string& budget, std::int64_t wait_us) {
   ApiError error =
       api_error(429, "insufficient_quota", "insufficient_quota",
@@ -69,9 +81,19 @@ ApiError rate_error(const std::string& key, const std::string& what, std::uint64
   return error;
 }
 
+ApiError held_error(const std::string& key, const std::string& limit) {
+  ApiError error = api_error(429, "tokens", "rate_limit_exceeded",
+                             key + " has requests in flight that hold the rest of its limit of " +
+                                 limit + "; try again when one of them has ended");
+  // They may end at any time.
+  error.headers.add("Retry-After", "1");
+  return error;
+}
+
 ApiError error_of(const ApiKey& key, const Account::Refusal& refusal) {
   const std::string name = "Key '" + key.name + "' (" + key.id + ")";
   const KeyPolicy& policy = key.policy;
+  if (refusal.by_holds) return held_error(name, limit_text(policy, refusal.limit));
   ApiError error;
   switch (refusal.limit) {
     case Account::Limit::monthly_cost:
@@ -110,6 +132,25 @@ ApiResult<void> Tenants::admit(const Tenant& tenant, std::string_view model, Tim
     error.headers.add(header.name, header.value);
   }
   return refuse(std::move(error));
+}
+
+ApiResult<TokenHoldPtr> Tenants::hold(const Tenant& tenant,
+                                      const std::vector<std::string_view>& models,
+                                      const TokenCounts& expected, Time now) {
+  const KeyPolicy& policy = tenant.key.policy;
+  MicroDollars cost = 0;
+  {
+    const std::shared_lock lock(keys_mutex_);
+    for (const auto& model : models) cost = std::max(cost, prices_.cost(model, expected));
+  }
+  // More than the limit need not be held, and could overflow in a sum.
+  cost = std::min(cost, policy.monthly_cost);
+  const std::uint64_t tokens = std::min(expected.prompt, kMaxTokensPerAnswer) +
+                               std::min(expected.completion, kMaxTokensPerAnswer);
+  if (const auto refusal = tenant.account->hold(policy, tokens, cost, now)) {
+    return refuse(error_of(tenant.key, *refusal));
+  }
+  return std::make_unique<const TokenHold>(tenant.account, tokens, cost);
 }
 
 Headers Tenants::rate_limit_headers(const Tenant& tenant, Time now) const {

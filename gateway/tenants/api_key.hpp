@@ -24,6 +24,9 @@ struct KeyPolicy {
   std::uint64_t monthly_tokens = 0;     // prompt and completion, per calendar month in UTC
   MicroDollars monthly_cost = 0;
 
+  bool limits_tokens() const {
+    return tokens_per_minute > 0 || monthly_tokens > 0 || monthly_cost > 0;
+  }
   bool operator==(const KeyPolicy&) const = default;
 };
 

@@ -32,6 +32,22 @@ struct Tenant {
 };
 using TenantPtr = std::shared_ptr<const Tenant>;
 
+// What an answer that is being made is expected to take of its key's limits; others find it spent
+// for as long as this lives.
+class TokenHold {
+ public:
+  TokenHold(std::shared_ptr<Tenant::Account> account, std::uint64_t tokens, MicroDollars cost);
+  ~TokenHold();
+  TokenHold(const TokenHold&) = delete;
+  TokenHold& operator=(const TokenHold&) = delete;
+
+ private:
+  const std::shared_ptr<Tenant::Account> account_;
+  const std::uint64_t tokens_;
+  const MicroDollars cost_;
+};
+using TokenHoldPtr = std::unique_ptr<const TokenHold>;
+
 struct KeyStatus {
   ApiKey key;
   Month month = 0;  // the current one
@@ -52,9 +68,10 @@ struct TenantsOptions {
 //
 // Limits per minute are leaky buckets that drain continuously: after a quiet minute the whole limit
 // may be spent at once, then more comes back bit by bit (60 per minute: one each second). A budget
-// and tokens per minute are compared with what has been charged so far, so that answers in flight
-// can take a key beyond them by their own size; a minute's excess is paid back by waiting, for an
-// hour at most.
+// and tokens per minute are compared with what has been charged and with what the answers being
+// made are expected to take, but for the request's own: the last answer can take a key beyond them
+// by its size, and the others by what was expected of them too little. A minute's excess is paid
+// back by waiting, for an hour at most.
 class Tenants {
  public:
   using Clock = std::chrono::system_clock;  // budgets follow the calendar
@@ -80,6 +97,13 @@ class Tenants {
   ApiResult<void> admit(const Tenant& tenant, std::string_view model, Time now = Clock::now());
   // x-ratelimit-{limit,remaining,reset}-{requests,tokens}, for the limits that the key has.
   Headers rate_limit_headers(const Tenant& tenant, Time now = Clock::now()) const;
+
+  // For an admitted request whose answer is about to be made: holds what it is expected to take, at
+  // the dearest of these models' prices. Refuses as admit() does and, where only the holds of
+  // others leave no room, with 429 rate_limit_exceeded and a short Retry-After; the request stays
+  // counted. Until charge() was called the hold must live.
+  ApiResult<TokenHoldPtr> hold(const Tenant& tenant, const std::vector<std::string_view>& models,
+                               const TokenCounts& expected, Time now = Clock::now());
 
   // Once for every admitted request that was answered: what it cost. An answer from the cache has
   // no tokens. `model` is the one that prices are for: as the upstream knows it.

@@ -1,0 +1,78 @@
+"""What keys with limits are charged for, at an upstream that answers when the test says so."""
+import concurrent.futures
+import http.server
+import json
+import queue
+import threading
+import unittest
+
+from harness import PATIENCE_S, Gateway, chat
+from helpers import Server
+
+
+def chat_answer(body):
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"],
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 0, "completion_tokens": 100, "total_tokens": 100}}
+
+
+class Charges(unittest.TestCase):
+    def setUp(self):
+        self.go = go = threading.Event()
+        self.seen = seen = queue.SimpleQueue()
+
+        class Upstream(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                seen.put(body)
+                go.wait(PATIENCE_S)
+                answer = json.dumps(chat_answer(body)).encode()
+                self.send_response(500 if body["model"] == "broken" else 200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+        self.upstream = Server(Upstream)
+        self.addCleanup(self.upstream.stop)
+        self.gateway = Gateway({"upstreams": [{"name": "u", "base_url": f"http://127.0.0.1:{self.upstream.port}/v1"}],
+                                "routes": [{"model": "*", "upstream": "u"}],
+                                "prices": [{"model": "*", "input": 1, "output": 1000}]})
+        self.addCleanup(self.gateway.stop)
+        self.addCleanup(self.go.set)
+
+    def create(self, *limits):
+        return json.loads(self.gateway.cli("keys", "create", "--name", "test", "--json", *limits).stdout)
+
+    def ask(self, key, text, model="m", **fields):
+        return chat(self.gateway.port, model, text, {"Authorization": f"Bearer {key['secret']}"}, max_tokens=100, **fields)
+
+    def test_a_budget_holds_against_parallel_requests(self):
+        key = self.create("--monthly-usd", "0.1")  # of which one answer takes all
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            first = pool.submit(self.ask, key, "same", temperature=0)
+            self.seen.get(timeout=PATIENCE_S)
+            joined = pool.submit(self.ask, key, "same", temperature=0)
+            refused = [pool.submit(self.ask, key, f"another {i}") for i in range(18)]
+            for answer in [one.result() for one in refused]:
+                self.assertEqual((answer.status, answer.headers.get("retry-after")), (429, "1"), answer.body)
+                error = answer.json()["error"]
+                self.assertEqual(error["code"], "rate_limit_exceeded")
+                self.assertIn("in flight that hold the rest of its limit of 0.1 US dollars a month", error["message"])
+            self.go.set()
+            self.assertEqual((first.result().status, joined.result().status), (200, 200))
+        self.assertTrue(self.seen.empty())
+        spent = self.ask(key, "afterwards")
+        self.assertEqual((spent.status, spent.json()["error"]["code"]), (429, "insufficient_quota"))
+
+    def test_what_failed_is_held_no_longer(self):
+        key = self.create("--monthly-usd", "0.1")
+        self.go.set()
+        for model, status in (("broken", 500), ("m", 200)):
+            self.assertEqual(self.ask(key, "x", model).status, status)
+
+
+if __name__ == "__main__":
+    unittest.main()
