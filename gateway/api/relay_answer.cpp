@@ -186,9 +186,9 @@ void Relay::publish_head() {
 void Relay::complete(std::string text, Json answer, SseEvent end) {
   auto summary = summarize(call_.endpoint, answer);
   const bool has_usage = summary.prompt_tokens + summary.completion_tokens > 0;
-  if (!has_usage && summary.text_bytes > 0) {
+  if (!has_usage && call_.endpoint != Endpoint::count_tokens) {  // counting is free
     estimate_usage(summary, events_);
-    upstream().warn_of_missing_usage();
+    if (summary.text_bytes > 0) upstream().warn_of_missing_usage();
   }
   const bool storable =
       summary.whole || (summary.length && (work_.settings->config.cache.store_length ||

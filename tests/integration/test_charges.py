@@ -6,14 +6,24 @@ import queue
 import threading
 import unittest
 
-from harness import PATIENCE_S, Gateway, chat
+from harness import PATIENCE_S, Gateway, call, chat
 from helpers import Server
 
 
-def chat_answer(body):
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"],
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 0, "completion_tokens": 100, "total_tokens": 100}}
+def answer_to(body):
+    if body["model"] == "vectors":
+        return {"object": "list", "model": "vectors", "data": [{"object": "embedding", "index": 0, "embedding": [1]}]}
+    answer = {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"],
+              "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
+              "usage": {"prompt_tokens": 0, "completion_tokens": 100, "total_tokens": 100}}
+    if body["model"] == "empty":
+        answer["choices"][0]["message"]["content"] = ""
+        del answer["usage"]
+    return answer
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key['secret']}"}
 
 
 class Charges(unittest.TestCase):
@@ -28,7 +38,7 @@ class Charges(unittest.TestCase):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 seen.put(body)
                 go.wait(PATIENCE_S)
-                answer = json.dumps(chat_answer(body)).encode()
+                answer = json.dumps(answer_to(body)).encode()
                 self.send_response(500 if body["model"] == "broken" else 200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(answer)))
@@ -46,8 +56,12 @@ class Charges(unittest.TestCase):
     def create(self, *limits):
         return json.loads(self.gateway.cli("keys", "create", "--name", "test", "--json", *limits).stdout)
 
+    def usage(self, key):
+        months = json.loads(self.gateway.cli("keys", "usage", key["id"], "--json").stdout)["data"]
+        return months[0] if months else {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0}
+
     def ask(self, key, text, model="m", **fields):
-        return chat(self.gateway.port, model, text, {"Authorization": f"Bearer {key['secret']}"}, max_tokens=100, **fields)
+        return chat(self.gateway.port, model, text, bearer(key), max_tokens=100, **fields)
 
     def test_a_budget_holds_against_parallel_requests(self):
         key = self.create("--monthly-usd", "0.1")  # of which one answer takes all
@@ -72,6 +86,16 @@ class Charges(unittest.TestCase):
         self.go.set()
         for model, status in (("broken", 500), ("m", 200)):
             self.assertEqual(self.ask(key, "x", model).status, status)
+
+    def test_what_has_no_text_has_a_prompt(self):
+        key = self.create()
+        self.go.set()
+        text = "four letters each " * 1000
+        answer = call(self.gateway.port, "POST", "/v1/embeddings", {"model": "vectors", "input": text}, bearer(key))
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(self.ask(key, text, "empty").status, 200)
+        prompt = len(text) // 4
+        self.assertTrue(2 * prompt <= self.usage(key)["prompt_tokens"] <= 2 * prompt + 100, self.usage(key))
 
 
 if __name__ == "__main__":
