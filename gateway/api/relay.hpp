@@ -121,6 +121,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   std::unique_ptr<StreamAssembler> assembler_;
   SseParser parser_;
   std::size_t events_ = 0;
+  bool sent_ = false;  // the upstream has the request, and has not refused it
   bool done_seen_ = false;
   bool stream_over_ = false;     // failed_ says why
   bool head_published_ = false;  // no other attempt may follow

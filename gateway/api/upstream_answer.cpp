@@ -137,6 +137,7 @@ Task<void> Relay::attempt() {
   permit_ = std::move(permit);
   slot_ = std::move(*slot);
   co_await call_upstream();
+  if (!abandoned_) sent_ = false;  // it has had its answer
   response_.reset();
   call_ = {};
   permit_.reset();
@@ -163,6 +164,7 @@ Task<void> Relay::call_upstream() {
     co_return;
   }
   call_ = std::move(*call);
+  call_.request.written = &sent_;
   if (deadline_ != Clock::time_point::max()) call_.request.deadline = deadline_;
   job_->translator = std::move(call_.translator);
   assembler_ = make_assembler(call_.endpoint);
@@ -186,6 +188,7 @@ Task<void> Relay::call_upstream() {
   }
   response_ = std::move(*sent);
   const int status = response_->status();
+  if (status != 200) sent_ = false;  // costs nothing
   upstream().metrics.count_status(status);
   if (status == 200 && assembler_ && is_event_stream(response_->headers())) {
     co_await relay_stream();
@@ -285,9 +288,13 @@ void Relay::end_failed() {
   over_ = true;
   job_->waited = waited_;
   // What was generated before a stream broke was generated (and billed) all the same. Its usage
-  // would have come last; what Anthropic's begins with is 1.
-  if (head_published_ && assembler_ && events_ > 0) {
-    auto summary = summarize(call_.endpoint, assembler_->assemble());
+  // would have come last; what Anthropic's begins with is 1. Of an answer that its client did not
+  // wait for the upstream has read the prompt, at least.
+  const bool begun = head_published_ && assembler_ && events_ > 0;
+  const bool left = abandoned_ && sent_ && work_.endpoint != Endpoint::count_tokens;
+  if (begun || left) {
+    AnswerSummary summary;
+    if (begun) summary = summarize(call_.endpoint, assembler_->assemble());
     estimate_usage(summary, events_);
     job_->record_summary(std::move(summary));
   }

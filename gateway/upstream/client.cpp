@@ -203,6 +203,7 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::str
   const std::string_view body = request.body ? std::string_view(*request.body) : "";
   const milliseconds timeout = settings.between_bytes_timeout;
   const Result<void> written = co_await lease.connection->write(head, body, timeout, deadline_);
+  if (written && request.written != nullptr) *request.written = true;
   if (!written && written.error().code == ErrorCode::timeout) co_return written;
   const milliseconds first_byte = written ? settings.first_byte_timeout : kEarlyResponse;
   const Result<void> answered = co_await read_head(no_body, first_byte);

@@ -61,6 +61,9 @@ struct UpstreamRequest {
   // The whole call, including the response's body, ends by then. Unset: after total_timeout, from
   // send(). Set it to let several attempts share one limit.
   std::optional<std::chrono::steady_clock::time_point> deadline;
+  // The caller's, if it is set: becomes true when the upstream has been sent all of the request,
+  // also where send() then ends with an error or is cancelled.
+  bool* written = nullptr;
 };
 
 // A response whose head has arrived. The connection returns to the pool when the body was read to

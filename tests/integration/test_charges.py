@@ -1,13 +1,15 @@
 """What keys with limits are charged for, at an upstream that answers when the test says so."""
 import concurrent.futures
+import contextlib
 import http.server
 import json
 import queue
+import socket
 import threading
 import unittest
 
 from harness import PATIENCE_S, Gateway, call, chat
-from helpers import Server
+from helpers import Server, metric, wait_until
 
 
 def answer_to(body):
@@ -36,19 +38,30 @@ class Charges(unittest.TestCase):
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                seen.put(body)
-                go.wait(PATIENCE_S)
                 answer = json.dumps(answer_to(body)).encode()
-                self.send_response(500 if body["model"] == "broken" else 200)
+                at_once = len(answer) // 2 if body["model"] == "half" else 0
+                with contextlib.suppress(OSError):  # the gateway may have left
+                    if at_once:
+                        self.begin(200, answer[:at_once], len(answer))
+                    seen.put(body)
+                    go.wait(PATIENCE_S)
+                    if not at_once:
+                        self.begin(500 if body["model"] == "broken" else 200, b"", len(answer))
+                    self.wfile.write(answer[at_once:])
+
+            def begin(self, status, first, length):
+                self.send_response(status)
                 self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(answer)))
+                self.send_header("Content-Length", str(length))
                 self.end_headers()
-                self.wfile.write(answer)
+                self.wfile.write(first)
 
         self.upstream = Server(Upstream)
         self.addCleanup(self.upstream.stop)
-        self.gateway = Gateway({"upstreams": [{"name": "u", "base_url": f"http://127.0.0.1:{self.upstream.port}/v1"}],
-                                "routes": [{"model": "*", "upstream": "u"}],
+        url = f"http://127.0.0.1:{self.upstream.port}/v1"
+        self.gateway = Gateway({"upstreams": [{"name": "u", "base_url": url},
+                                              {"name": "narrow", "base_url": url, "max_concurrency": 1}],
+                                "routes": [{"model": "queued", "upstream": "narrow"}, {"model": "*", "upstream": "u"}],
                                 "prices": [{"model": "*", "input": 1, "output": 1000}]})
         self.addCleanup(self.gateway.stop)
         self.addCleanup(self.go.set)
@@ -96,6 +109,35 @@ class Charges(unittest.TestCase):
         self.assertEqual(self.ask(key, text, "empty").status, 200)
         prompt = len(text) // 4
         self.assertTrue(2 * prompt <= self.usage(key)["prompt_tokens"] <= 2 * prompt + 100, self.usage(key))
+
+    def leave(self, key, model, began):
+        """A request with a prompt of 100,000 tokens whose client leaves when `began` has happened."""
+        body = json.dumps({"model": model, "messages": [{"role": "user", "content": "x " * 200_000}]}).encode()
+        with socket.create_connection(("127.0.0.1", self.gateway.port), PATIENCE_S) as connection:
+            connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+                               b"%s\r\nContent-Length: %d\r\n\r\n" % (key["secret"].encode(), len(body)) + body)
+            began()
+
+    def test_who_leaves_pays_for_the_prompt(self):
+        key = self.create()
+        for model, answers in (("m", 1), ("half", 2)):  # before the answer, and during a plain one
+            self.leave(key, model, lambda: self.seen.get(timeout=PATIENCE_S))
+            wait_until(self, lambda: self.usage(key)["requests"] == answers, "it is charged")
+            prompt = self.usage(key)["prompt_tokens"]
+            self.assertTrue(answers * 100_000 <= prompt <= answers * 100_100, prompt)
+
+    def test_who_leaves_before_the_upstream_has_it_pays_nothing(self):
+        key = self.create()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            busy = pool.submit(self.ask, self.create(), "takes the only place", "queued")
+            self.seen.get(timeout=PATIENCE_S)
+            waiting = lambda: metric(self.gateway.port, "fixpoint_upstream_queue_depth", upstream="narrow") == 1
+            self.leave(key, "queued", lambda: wait_until(self, waiting, "it waits"))
+            wait_until(self, lambda: not waiting(), "it has left")
+            self.go.set()
+            self.assertEqual(busy.result().status, 200)
+        self.assertTrue(self.seen.empty())
+        self.assertEqual(self.usage(key)["requests"], 0)
 
 
 if __name__ == "__main__":

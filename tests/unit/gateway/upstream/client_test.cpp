@@ -56,6 +56,21 @@ TEST_F(ClientTest, WhatGoesOut) {
                       "Content-Length: 5\r\n\r\nhello");
 }
 
+TEST_F(ClientTest, TellsWhetherTheRequestWentOut) {
+  bool written = false;
+  const auto ask = [&](const std::string& url) {
+    UpstreamClient client(context_, options(url));
+    UpstreamRequest request = chat("mock");
+    request.written = &written;
+    return get(client, std::move(request));
+  };
+  EXPECT_FALSE(ask("http://127.0.0.1:1/v1"));
+  EXPECT_FALSE(written) << "nobody is there";
+  ScriptedServer server({[](ScriptedPeer& peer) { peer.read_request(); }});
+  EXPECT_FALSE(ask(server.url()));
+  EXPECT_TRUE(written) << "it left without an answer";
+}
+
 TEST_F(ClientTest, MalformedRequestsDoNotLeave) {
   ScriptedServer server({[](ScriptedPeer& peer) { peer.read_request(); }});
   UpstreamClient client(context_, options(server.url()));
