@@ -100,6 +100,23 @@ void Tenants::save_until_stopped() {
 Result<void> Tenants::save() {
   // Also keeps an older total from being written after a newer one.
   const std::lock_guard one_at_a_time(admin_mutex_);
+  const auto revoked = save_revocations();
+  const auto saved = save_totals();
+  return revoked ? saved : revoked;
+}
+
+Result<void> Tenants::save_revocations() {
+  while (!unsaved_revocations_.empty()) {
+    const Revocation& one = unsaved_revocations_.back();
+    if (const auto saved = store_->revoke(one.id, one.time_ms); !saved) {
+      return tl::make_unexpected(saved.error());
+    }
+    unsaved_revocations_.pop_back();
+  }
+  return {};
+}
+
+Result<void> Tenants::save_totals() {
   std::vector<std::shared_ptr<Account>> accounts;
   {
     const std::lock_guard lock(dirty_mutex_);
@@ -135,16 +152,19 @@ void Tenants::add(ApiKey key, const KeyUsage& usage, Month month) {
   any_.store(true, std::memory_order_release);
 }
 
-void Tenants::replace(const ApiKey& key) {
+void Tenants::replace(ApiKey key) {
   const std::unique_lock lock(keys_mutex_);
   const auto old = std::find_if(keys_.begin(), keys_.end(),
                                 [&](const TenantPtr& one) { return one->key.id == key.id; });
   if (old == keys_.end()) return;
-  *old = std::make_shared<const Tenant>(Tenant{key, (*old)->account});
-  if (key.revoked_ms == 0) {
-    in_force_[key.digest] = *old;
+  // The disk may not know of it yet.
+  if (key.revoked_ms == 0) key.revoked_ms = (*old)->key.revoked_ms;
+  *old = std::make_shared<const Tenant>(Tenant{std::move(key), (*old)->account});
+  const ApiKey& now = (*old)->key;
+  if (now.revoked_ms == 0) {
+    in_force_[now.digest] = *old;
   } else {
-    in_force_.erase(key.digest);
+    in_force_.erase(now.digest);
   }
 }
 
@@ -157,17 +177,32 @@ Result<CreatedKey> Tenants::create(const NewKey& wanted) {
 }
 
 Result<ApiKey> Tenants::revoke(const std::string& id) {
+  auto key = find(id);
+  if (!key) return key;
+  // Here first: a leaked key must not work for as long as the disk is slow, locked or full.
+  if (key->revoked_ms == 0) key->revoked_ms = milliseconds(Clock::now());
+  replace(*key);
   const std::lock_guard lock(admin_mutex_);
-  auto key = store_->revoke(id, milliseconds(Clock::now()));
-  if (key) replace(*key);
-  return key;
+  auto saved = store_->revoke(id, key->revoked_ms);
+  if (saved) {
+    replace(*saved);
+    return saved;
+  }
+  const bool waits = std::any_of(unsaved_revocations_.begin(), unsaved_revocations_.end(),
+                                 [&](const Revocation& one) { return one.id == id; });
+  if (!waits) unsaved_revocations_.push_back({id, key->revoked_ms});
+  return fail(saved.error().code,
+              id + " is revoked in this process, but not on disk: " + saved.error().message +
+                  ". It is tried again for as long as the process runs; after a restart before "
+                  "that succeeds the key works again");
 }
 
 Result<ApiKey> Tenants::update(const std::string& id, const KeyPolicy& policy) {
   const std::lock_guard lock(admin_mutex_);
   auto key = store_->update(id, policy);
-  if (key) replace(*key);
-  return key;
+  if (!key) return key;
+  replace(std::move(*key));
+  return find(id);
 }
 
 Result<ApiKey> Tenants::find(const std::string& id) const {

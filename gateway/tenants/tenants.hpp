@@ -112,6 +112,8 @@ class Tenants {
 
   // Administration. Errors: those of KeyStore.
   Result<CreatedKey> create(const NewKey& wanted);
+  // At once in this process, whatever the disk does. After an error other than not_found it is not
+  // on the disk yet; save() tries again.
   Result<ApiKey> revoke(const std::string& id);
   Result<ApiKey> update(const std::string& id, const KeyPolicy& policy);
   Result<ApiKey> find(const std::string& id) const;                // Errors: not_found
@@ -119,7 +121,7 @@ class Tenants {
   Result<std::vector<MonthlyUsage>> usage(const std::string& id);  // newest month first
   // For a reloaded configuration. Errors: invalid; then the old prices stay.
   Result<void> set_prices(const std::vector<PriceConfig>& prices);
-  // Brings usage to the disk now.
+  // Brings usage, and revocations that could not be written, to the disk now.
   Result<void> save();
 
  private:
@@ -129,7 +131,9 @@ class Tenants {
 
   Tenants(TenantsOptions options, std::unique_ptr<KeyStore> store, PriceTable prices);
   void add(ApiKey key, const KeyUsage& usage, Month month);
-  void replace(const ApiKey& key);
+  void replace(ApiKey key);  // what was revoked stays revoked
+  Result<void> save_revocations();
+  Result<void> save_totals();
   void save_until_stopped();
   void report(const Result<void>& saved) const;
 
@@ -142,7 +146,12 @@ class Tenants {
   std::unordered_map<Sha256Bytes, TenantPtr, DigestHash> in_force_;
   PriceTable prices_;
 
-  std::mutex admin_mutex_;  // one change at a time, on the disk and then here
+  std::mutex admin_mutex_;  // one change at a time on the disk
+  struct Revocation {
+    std::string id;
+    std::int64_t time_ms;
+  };
+  std::vector<Revocation> unsaved_revocations_;  // under admin_mutex_
 
   std::mutex dirty_mutex_;
   std::vector<std::shared_ptr<Tenant::Account>> dirty_;  // charged since they were saved
