@@ -52,7 +52,9 @@ ApiResult<std::string> render_chat(const Json& body, const engine::Engine& engin
     for (const auto& [name, value] : message.items()) {
       // An answer that is sent back has null, or an empty array, for what it lacks.
       const bool absent = value.is_null() || (value.is_array() && value.empty());
-      if (name == "role" || name == "content" || absent) continue;
+      // What an SDK has parsed is the content once more.
+      const bool parsed = name == "parsed" && message["role"] == "assistant";
+      if (name == "role" || name == "content" || absent || parsed) continue;
       return refuse(bad_request("'" + path + "." + name + "' is not supported by the local engine",
                                 path + "." + name, "unsupported_parameter"));
     }

@@ -53,12 +53,20 @@ Json image_source(const std::string& url, const std::string& path, Notes& notes)
   return source;
 }
 
-Json block_of_part(const Json& value, const std::string& path, Notes& notes, bool images) {
+Json block_of_part(const Json& value, const std::string& path, Notes& notes,
+                   std::string_view role) {
   Members part(value, path, notes);
+  const bool images = role == "user" || role == "tool";
   const std::string type = part.required_text("type");
   Json block;
   if (type == "text") {
     block = text_block(part.required_text("text"));
+    if (role == "assistant") {  // SDKs give a message's members to its only part
+      part.take("role");
+      part.take("parsed");
+      part.announce({"annotations"});
+      part.refuse_unless("refusal", "", "belongs in a part of type 'refusal'");
+    }
   } else if (type == "refusal") {
     block = text_block(part.required_text("refusal"));
   } else if (type == "image_url" && images) {
@@ -82,13 +90,13 @@ Json block_of_part(const Json& value, const std::string& path, Notes& notes, boo
 }
 
 // The blocks of a content that is a string or an array of parts.
-Json blocks_of(const Json& content, const std::string& path, Notes& notes, bool images) {
+Json blocks_of(const Json& content, const std::string& path, Notes& notes, std::string_view role) {
   Json blocks = Json::array();
   if (content.is_string()) {
     blocks.push_back(text_block(content.get_ref<const std::string&>()));
   } else if (content.is_array()) {
     for (std::size_t i = 0; i < content.size(); ++i) {
-      blocks.push_back(block_of_part(content[i], at(path, i), notes, images));
+      blocks.push_back(block_of_part(content[i], at(path, i), notes, role));
     }
   } else {
     notes.refuse(path, "must be a string or an array of parts");
@@ -97,9 +105,9 @@ Json blocks_of(const Json& content, const std::string& path, Notes& notes, bool 
 }
 
 // A string stays a string.
-Json content_of(const Json& content, const std::string& path, Notes& notes, bool images) {
+Json content_of(const Json& content, const std::string& path, Notes& notes, std::string_view role) {
   if (content.is_string()) return content;
-  Json blocks = blocks_of(content, path, notes, images);
+  Json blocks = blocks_of(content, path, notes, role);
   drop_empty_texts(blocks);
   return blocks;
 }
@@ -127,6 +135,9 @@ Json tool_use_of(const Json& value, const std::string& path, Notes& notes) {
     }
   }
   block["input"] = std::move(input);
+  // What SDKs keep with a call of a stream, and with one that they have parsed.
+  function.take("parsed_arguments");
+  call.take("index");
   function.refuse_rest(kTarget);
   call.refuse_rest(kTarget);
   return block;
@@ -135,7 +146,7 @@ Json tool_use_of(const Json& value, const std::string& path, Notes& notes) {
 Json assistant_turn(Members& message, Notes& notes) {
   Json blocks = Json::array();
   const Json* content = message.take("content");
-  if (content) blocks = blocks_of(*content, message.path_of("content"), notes, false);
+  if (content) blocks = blocks_of(*content, message.path_of("content"), notes, "assistant");
   const Json* calls = message.array("tool_calls");
   const std::string* refusal = message.text("refusal");
   if (refusal && !refusal->empty()) blocks.push_back(text_block(*refusal));
@@ -144,7 +155,8 @@ Json assistant_turn(Members& message, Notes& notes) {
   }
   drop_empty_texts(blocks);
   // Reasoning of another maker's model cannot be given back: Anthropic wants its own signature.
-  // Annotations describe the text that is sent as it is.
+  // Annotations describe the text that is sent as it is, and what was parsed is that text.
+  message.take("parsed");
   message.announce({"reasoning_content", "reasoning", "annotations"});
   Json turn = {{"role", "assistant"}};
   const bool plain = content && content->is_string() && blocks.size() == 1 &&
@@ -157,7 +169,7 @@ Json tool_result(Members& message, Notes& notes) {
   Json block = {{"type", "tool_result"}};
   block["tool_use_id"] = message.required_text("tool_call_id");
   if (const Json* content = message.take("content")) {
-    block["content"] = content_of(*content, message.path_of("content"), notes, true);
+    block["content"] = content_of(*content, message.path_of("content"), notes, "tool");
   }
   return block;
 }
@@ -178,7 +190,7 @@ void chat_turns_to_messages(const Json& turns, Json& body, Notes& notes) {
       if (!messages.empty()) notes.announce(message.path_of("role"));
       const Json* content = message.take("content");
       const Json none = Json();
-      Json blocks = blocks_of(content ? *content : none, message.path_of("content"), notes, false);
+      Json blocks = blocks_of(content ? *content : none, message.path_of("content"), notes, role);
       system.insert(system.end(), blocks.begin(), blocks.end());
     } else if (role == "tool") {
       if (!collecting) messages.push_back({{"role", "user"}, {"content", Json::array()}});
@@ -188,7 +200,7 @@ void chat_turns_to_messages(const Json& turns, Json& body, Notes& notes) {
       const Json none = Json();
       Json turn = {{"role", "user"}};
       turn["content"] =
-          content_of(content ? *content : none, message.path_of("content"), notes, true);
+          content_of(content ? *content : none, message.path_of("content"), notes, role);
       messages.push_back(std::move(turn));
     } else if (role == "assistant") {
       messages.push_back(assistant_turn(message, notes));

@@ -16,6 +16,7 @@ Json part_of(const Json& value, const std::string& path, Notes& notes) {
     // What an earlier answer said about its text; the text itself is what the model reads.
     part.take("annotations");
     part.take("logprobs");
+    part.take("parsed");
   } else if (type == "refusal") {
     out = {{"type", "text"}, {"text", part.required_text("refusal")}};
   } else if (type == "input_image") {
@@ -48,6 +49,7 @@ void add_call(Members& item, Json& messages) {
   Json call = {{"id", item.required_text("call_id")},
                {"type", "function"},
                {"function", std::move(function)}};
+  item.take("parsed_arguments");  // what an SDK made of the arguments
   item.announce({"caller"});
   // The calls of one turn, and the text before them, are one message in chat.
   if (messages.empty() || messages.back()["role"] != "assistant") {

@@ -191,6 +191,10 @@ TEST_F(LocalRequestTest, EmptyMembersOfMessagesAreAbsent) {
   ASSERT_TRUE(echoed) << echoed.error().message;
   EXPECT_EQ(bare->key.hex, echoed->key.hex);
   EXPECT_EQ(ask(R"(,"annotations":[1])").error().param, "messages[1].annotations");
+  // What an SDK has parsed is the content once more.
+  const auto parsed = ask(R"(,"parsed":{"a":1})");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(bare->key.hex, parsed->key.hex);
 }
 
 TEST_F(LocalRequestTest, MessagesAreChecked) {

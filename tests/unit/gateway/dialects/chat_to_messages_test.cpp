@@ -48,6 +48,30 @@ TEST(ChatToMessages, AConversationWithToolsAndImages) {
     "tool_choice":{"type":"any","disable_parallel_tool_use":true}})");
 }
 
+// What OpenAI's SDKs add to an answer, which goes into the next request.
+TEST(ChatToMessages, WhatSdksAddToTurnsOfTheAssistant) {
+  const auto turns = [](const std::string& members) {
+    return R"({"messages":[{"role":"user","content":"x"},{"role":"assistant",)" + members +
+           R"(},{"role":"tool","tool_call_id":"c","content":"z"}]})";
+  };
+  const auto body = translated(kChat, kMessages, turns(R"(
+      "content":[{"type":"text","text":"y","role":"assistant","annotations":[],"refusal":"",
+        "parsed":{"a":1}}],"parsed":{"a":1},"tool_calls":[{"index":0,"id":"c","type":"function",
+        "function":{"name":"f","arguments":"{\"a\":1}","parsed_arguments":{"a":1}}}])"));
+  expect_same(body["messages"][1]["content"], R"([{"type":"text","text":"y"},
+      {"type":"tool_use","id":"c","name":"f","input":{"a":1}}])");
+  translated(
+      kChat, kMessages,
+      turns(R"("content":[{"type":"text","text":"y","annotations":[{"type":"url_citation"}]}])"),
+      {"messages[].content[].annotations"});
+  EXPECT_EQ(refused(kChat, kMessages,
+                    Json::parse(turns(R"("content":[{"type":"text","text":"y","refusal":"no"}])"))),
+            "messages[1].content[0].refusal");
+  EXPECT_EQ(refused(kChat, kMessages, Json::parse(R"({"messages":[
+      {"role":"user","content":[{"type":"text","text":"y","parsed":1}]}]})")),
+            "messages[0].content[0].parsed");
+}
+
 TEST(ChatToMessages, SystemTurns) {
   const auto body = translated(kChat, kMessages, R"({"messages":[
       {"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},

@@ -190,8 +190,8 @@ TEST(ResponsesToChat, AConversation) {
     "input":[
       {"role":"user","content":[{"type":"input_text","text":"Look"},{"type":"input_image","image_url":"https://x","detail":"low"}]},
       {"type":"reasoning","id":"rs_1","summary":[]},
-      {"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Calling","annotations":[]}]},
-      {"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","status":"completed"},
+      {"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Calling","annotations":[],"parsed":{"a":1}}]},
+      {"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","status":"completed","parsed_arguments":{"a":1}},
       {"type":"function_call","call_id":"c2","name":"g","arguments":"{}"},
       {"type":"function_call_output","call_id":"c1","output":"one"},
       {"type":"function_call_output","call_id":"c2","output":[{"type":"input_text","text":"two"}]},
