@@ -191,8 +191,9 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
     if (summary.text_bytes > 0) upstream().warn_of_missing_usage();
   }
   const bool storable =
-      summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
-                                           job_->gateway.recording != Recording::off));
+      (!assembler_ || assembler_->faithful()) &&
+      (summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
+                                            job_->gateway.recording != Recording::off)));
   job_->record_summary(std::move(summary));
   if (call_.strip_logprobs) take_out_logprobs(answer);
   if (text.empty() || call_.strip_logprobs) text = dump(answer);

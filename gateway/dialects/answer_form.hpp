@@ -35,6 +35,9 @@ class StreamAssembler {
   virtual Result<StreamStep> add(const SseEvent& event) = 0;
   // The plain answer so far.
   virtual Json assemble() const = 0;
+  // False: the events said something that the plain answer lacks or may have wrong, as with pieces
+  // of a form that is not known here. Whoever read the stream had it; nobody else may get it.
+  virtual bool faithful() const = 0;
 };
 // Null for endpoints without streams (embeddings, count_tokens).
 std::unique_ptr<StreamAssembler> make_assembler(Endpoint endpoint);

@@ -22,10 +22,13 @@ bool is_indexed(const Json& array) {
 bool is_text(std::string_view name) {
   return name == "content" || name == "text" || name == "refusal" || name == "arguments" ||
          name == "reasoning" || name == "reasoning_content" || name == "thinking" ||
-         name == "input";
+         name == "input" || name == "summary" || name == "transcript" || name == "data";
 }
 
-Result<void> merge_delta(Json& into, const Json& delta);
+// Base64 with its padding is a whole: what follows it cannot be joined.
+bool is_closed(std::string_view name, const std::string& text) {
+  return name == "data" && text.ends_with('=');
+}
 
 Json* find_indexed(Json& array, std::size_t index) {
   const auto same = std::find_if(array.begin(), array.end(), [&](const Json& seen) {
@@ -35,18 +38,45 @@ Json* find_indexed(Json& array, std::size_t index) {
   return same == array.end() ? nullptr : &*same;
 }
 
-Result<void> merge_value(std::string_view name, Json& into, const Json& value) {
+// Null, or a string that is replaced as a whole: an event may repeat it.
+bool is_repeatable(std::string_view name, const Json& value) {
+  return value.is_null() || (value.is_string() && !is_text(name));
+}
+
+// `index` addresses the calls of a stream only; those of a plain message have none.
+void drop_indices(Json& message) {
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return;
+  for (auto& call : *calls) {
+    if (call.is_object()) call.erase("index");
+  }
+}
+
+bool is_empty(const Json& value) {
+  return value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
+}
+
+}  // namespace
+
+Result<void> ChatAssembler::merge_value(std::string_view name, Json& into, const Json& value) {
   if (value.is_null()) return {};
   if (into.is_string() && value.is_string()) {
+    auto& whole = into.get_ref<std::string&>();
     const auto& text = value.get_ref<const std::string&>();
+    if (text.empty()) return {};
     if (is_text(name)) {
-      into.get_ref<std::string&>() += text;
-    } else if (!text.empty()) {
-      into = text;
+      faithful_ = faithful_ && !is_closed(name, whole);
+      whole += text;
+    } else {
+      // Pieces of a text of a name that is not known look like this.
+      faithful_ = faithful_ && (whole.empty() || whole == text);
+      whole = text;
     }
     return {};
   }
   if (into.is_object() && value.is_object()) return merge_delta(into, value);
+  const bool both_numbers = into.is_number() && value.is_number();
+  if (into.type() != value.type() && !both_numbers && !is_empty(into)) faithful_ = false;
   if (value.is_array() && is_indexed(value)) {
     if (!into.is_array()) into = Json::array();
     for (const auto& item : value) {
@@ -70,7 +100,7 @@ Result<void> merge_value(std::string_view name, Json& into, const Json& value) {
   return {};
 }
 
-Result<void> merge_delta(Json& into, const Json& delta) {
+Result<void> ChatAssembler::merge_delta(Json& into, const Json& delta) {
   for (const auto& [name, value] : delta.items()) {
     if (name == "index") {
       into[name] = value;
@@ -88,23 +118,6 @@ Result<void> merge_delta(Json& into, const Json& delta) {
   }
   return {};
 }
-
-// `index` addresses items of a stream only; a plain message has none.
-void drop_indices(Json& message) {
-  for (auto& [name, value] : message.items()) {
-    if (!value.is_array()) continue;
-    for (auto& item : value) {
-      if (item.is_object()) item.erase("index");
-    }
-  }
-}
-
-// Null, or a string that is replaced as a whole: an event may repeat it.
-bool is_repeatable(std::string_view name, const Json& value) {
-  return value.is_null() || (value.is_string() && !is_text(name));
-}
-
-}  // namespace
 
 Result<StreamStep> ChatAssembler::add(const SseEvent& event) {
   if (event.data == "[DONE]") return StreamStep::end;

@@ -12,21 +12,26 @@
 namespace fixpoint::dialects {
 
 // Unknown members survive: strings of a delta are joined where they are text, arrays with indices
-// are merged by index, other values are replaced.
+// are merged by index, other arrays grow, other values are replaced. A replacement that loses text
+// makes the answer unfaithful.
 class ChatAssembler final : public StreamAssembler {
  public:
   explicit ChatAssembler(Endpoint endpoint) : endpoint_(endpoint) {}
   Result<StreamStep> add(const SseEvent& event) override;
   Json assemble() const override;
+  bool faithful() const override { return faithful_; }
 
  private:
   Result<void> merge_choice(const Json& choice);
+  Result<void> merge_value(std::string_view name, Json& into, const Json& value);
+  Result<void> merge_delta(Json& into, const Json& delta);
   void learn(std::string_view text, const Json& chunk);
   std::string* repeated_target();
 
   Endpoint endpoint_;
   Json answer_ = Json::object();  // top-level members
   std::vector<Json> choices_;     // by index, in the plain form; null: not seen
+  bool faithful_ = true;
 
   // Where the piece of text of an event goes that matches the template.
   EventTemplate template_;

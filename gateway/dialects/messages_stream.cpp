@@ -13,11 +13,14 @@ constexpr std::string_view kNoStart = "an event before message_start";
 // How Anthropic's documentation wraps an input that a token limit has cut.
 constexpr const char* kInvalidInput = "INVALID_JSON";
 
-// A delta's own members, into the block.
-void merge_unknown(Json& block, const Json& delta) {
+// A delta's own members, into the block. False: something was there already, so that how the two
+// belong together is a guess.
+bool merge_unknown(Json& block, const Json& delta) {
+  bool certain = true;
   for (const auto& [name, value] : delta.items()) {
     if (name == "type" || value.is_null()) continue;
     Json& into = block[name];
+    certain = certain && (into.is_string() ? into == "" : into.empty());
     if (into.is_string() && value.is_string()) {
       into.get_ref<std::string&>() += value.get_ref<const std::string&>();
     } else if (into.is_array() && value.is_array()) {
@@ -26,6 +29,7 @@ void merge_unknown(Json& block, const Json& delta) {
       into = value;
     }
   }
+  return certain;
 }
 
 void append_text(Json& block, const char* name, const std::string& piece) {
@@ -137,7 +141,7 @@ Result<void> MessagesAssembler::change_block(const Json& event, std::string_view
   } else if (block.json.size() + delta->size() > kMaxMerged) {
     return fail(ErrorCode::protocol, "a content block with more than 1024 members");
   } else {
-    merge_unknown(block.json, *delta);
+    faithful_ = merge_unknown(block.json, *delta) && faithful_;
   }
   if (repeated) {
     block_ = at;

@@ -12,11 +12,13 @@
 namespace fixpoint::dialects {
 
 // Blocks of unknown types survive, and so do deltas of unknown types: their strings and arrays are
-// appended to the block's members of the same names, anything else replaces them.
+// appended to the block's members of the same names, anything else replaces them. The answer is
+// unfaithful then, unless the members were empty.
 class MessagesAssembler final : public StreamAssembler {
  public:
   Result<StreamStep> add(const SseEvent& event) override;
   Json assemble() const override;
+  bool faithful() const override { return faithful_; }
 
  private:
   struct Block {
@@ -35,6 +37,7 @@ class MessagesAssembler final : public StreamAssembler {
 
   Json message_;  // without its content; null: not started
   std::vector<Block> blocks_;
+  bool faithful_ = true;
 
   EventTemplate template_;
   std::size_t block_ = 0;    // that a matching event's piece of text belongs to

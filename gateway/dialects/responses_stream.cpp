@@ -1,5 +1,6 @@
 #include "gateway/dialects/responses_stream.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "gateway/dialects/json_access.hpp"
@@ -79,7 +80,10 @@ Result<Json*> ResponsesAssembler::item_of(const Json& event) {
   if (index >= kMaxMerged) {
     return fail(ErrorCode::protocol, "event: 'output_index' is not a number from 0 to 1023");
   }
-  if (items_.size() <= index) items_.resize(index + 1);
+  if (items_.size() <= index) {
+    items_.resize(index + 1);
+    done_.resize(index + 1);
+  }
   return &items_[index];
 }
 
@@ -94,6 +98,7 @@ Result<void> ResponsesAssembler::change_item(const std::string& type, const Json
     const Json* given = object_member(event, "item");
     if (!given) return fail(ErrorCode::protocol, type + ": 'item' is not an object");
     item = *given;
+    if (type.ends_with(".done")) done_[index_in(event, "output_index")] = true;
     return {};
   }
   if (!item.is_object()) return {};
@@ -157,11 +162,20 @@ Result<StreamStep> ResponsesAssembler::finish(const Json& event) {
   return StreamStep::end;
 }
 
+// Some servers leave the output out of the last event: the items were sent before.
+bool ResponsesAssembler::has_own_output() const {
+  const Json* output = array_member(response_, "output");
+  return ended_ && output && (!output->empty() || items_.empty());
+}
+
+// Items that are not done have what the deltas of known types said.
+bool ResponsesAssembler::faithful() const {
+  return has_own_output() || std::find(done_.begin(), done_.end(), false) == done_.end();
+}
+
 Json ResponsesAssembler::assemble() const {
   Json answer = response_.is_null() ? Json::object() : response_;
-  // Some servers leave the output out of the last event: the items were sent before.
-  const Json* output = array_member(answer, "output");
-  if (ended_ && output && (!output->empty() || items_.empty())) return answer;
+  if (has_own_output()) return answer;
   Json items = Json::array();
   for (const auto& item : items_) {
     if (!item.is_null()) items.push_back(item);

@@ -16,15 +16,18 @@ class ResponsesAssembler final : public StreamAssembler {
  public:
   Result<StreamStep> add(const SseEvent& event) override;
   Json assemble() const override;
+  bool faithful() const override;
 
  private:
   Result<Json*> item_of(const Json& event);
   Result<void> change_item(const std::string& type, const Json& event, std::string_view text);
   Result<StreamStep> finish(const Json& event);
   std::string* delta_target(const Json& event, std::string_view type);
+  bool has_own_output() const;
 
   Json response_;            // without its output; null: not started
   std::vector<Json> items_;  // by output index
+  std::vector<bool> done_;   // of the same: the whole item was sent
   bool ended_ = false;
 
   EventTemplate template_;

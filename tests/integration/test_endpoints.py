@@ -202,6 +202,30 @@ class ByteForByte(unittest.TestCase):
         self.assertIn("x_new", plain.json()["choices"][0])
         self.assertIn("x_new", plain.json()["choices"][0]["message"])
 
+    def test_streams_that_cannot_be_put_together_are_not_stored(self):
+        """A replay must not lack what the stream had."""
+        def stream(*deltas):
+            choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+            choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+            chunks = [json.dumps({"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m",
+                                  "choices": [choice]}).encode() for choice in choices]
+            return b"".join(b"data: " + chunk + b"\n\n" for chunk in [*chunks, b"[DONE]"])
+        for told, deltas in (
+                ("miss", ({"future": "one "}, {"future": "two"})),
+                ("miss", ({"content": [{"type": "thinking", "thinking": "hm"}]}, {"content": "so"})),
+                ("hit", ({"audio": {"transcript": "one "}}, {"audio": {"transcript": "two", "data": "AAAA"}},
+                         {"audio": {"data": "BBBB"}}))):
+            self.server.bodies["/v1/chat/completions", True] = stream(*deltas)
+            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": str(deltas)}], "temperature": 0,
+                               "stream": True}).encode()
+            first = self.ask("/v1/chat/completions", body)
+            self.assertEqual(first.body, self.server.bodies["/v1/chat/completions", True])
+            second = self.ask("/v1/chat/completions", body)
+            self.assertIn(told, second.headers["cache-status"], deltas)
+        audio = [choice["delta"].get("audio") or {} for chunk in second.chunks() for choice in chunk["choices"]]
+        self.assertEqual("".join(piece.get("transcript", "") for piece in audio), "one two")
+        self.assertEqual("".join(piece.get("data", "") for piece in audio), "AAAABBBB")
+
     def test_requests_that_are_changed_are_changed_there_only(self):
         self.ask("/v1/chat/completions", b'{ "messages":[{"role":"user","content":"\\u0041"} ],\n "model" :  "alias", '
                                          b'"temperature":0.50, %s }' % self.ODD)

@@ -6,6 +6,7 @@ namespace {
 using test::assemble;
 using test::chunks;
 using test::expect_round_trip;
+using test::is_faithful;
 using test::problem_in;
 
 constexpr auto kChat = Endpoint::chat_completions;
@@ -131,6 +132,64 @@ TEST(ChatStream, JoinsTextAndReplacesTheRest) {
   EXPECT_EQ(choice["content_filter_results"]["hate"]["severity"], "safe");
   // What a provider says of a choice beside its message is replayed too.
   EXPECT_EQ(assemble(kChat, split_answer(kChat, whole, false))["choices"][0]["stop_reason"], "eos");
+}
+
+std::vector<SseEvent> deltas(const std::vector<std::string>& each) {
+  std::vector<std::string> datas;
+  for (const auto& delta : each) {
+    datas.push_back(R"({"choices":[{"index":0,"delta":)" + delta + "}]}");
+  }
+  return chunks(datas);
+}
+
+TEST(ChatStream, JoinsAudioAndReasoningDetails) {
+  const auto audio = deltas({R"({"role":"assistant","audio":{"id":"a","transcript":"Hel"}})",
+                             R"({"audio":{"transcript":"lo","data":"AAAA"}})",
+                             R"({"audio":{"id":"a","data":"BBBB"}})",
+                             R"({"audio":{"data":"CC==","expires_at":9}})"});
+  EXPECT_TRUE(is_faithful(kChat, audio));
+  const auto heard = assemble(kChat, audio, false);
+  EXPECT_EQ(
+      heard["choices"][0]["message"]["audio"],
+      (Json{{"id", "a"}, {"transcript", "Hello"}, {"data", "AAAABBBBCC=="}, {"expires_at", 9}}));
+  expect_round_trip(kChat, heard);
+
+  const auto reasons = deltas(
+      {R"({"reasoning":"a ","reasoning_details":[{"type":"s","summary":"a ","format":"f","index":0}]})",
+       R"({"reasoning":"b","reasoning_details":[{"type":"s","summary":"b","format":"f","index":0}]})",
+       R"({"reasoning_details":[{"type":"e","data":"xx","format":"f","index":1}]})",
+       R"({"content":"c"})"});
+  EXPECT_TRUE(is_faithful(kChat, reasons));
+  const auto reasoned = assemble(kChat, reasons, false);
+  // Their indices stay: clients join by them, and a plain answer has them too.
+  EXPECT_EQ(reasoned["choices"][0]["message"]["reasoning_details"],
+            (Json{{{"type", "s"}, {"summary", "a b"}, {"format", "f"}, {"index", 0}},
+                  {{"type", "e"}, {"data", "xx"}, {"format", "f"}, {"index", 1}}}));
+  expect_round_trip(kChat, reasoned);
+}
+
+// What would be stored lacks something that the client of the stream had.
+TEST(ChatStream, KnowsWhatItCannotPutTogether) {
+  const auto faithful = [](const std::vector<std::string>& each) {
+    return is_faithful(kChat, deltas(each));
+  };
+  EXPECT_FALSE(faithful({R"({"future":"a"})", R"({"future":"b"})"}));
+  EXPECT_FALSE(faithful({R"({"future":{"x":"a"}})", R"({"future":{"x":"b"}})"}));
+  EXPECT_FALSE(faithful({R"({"content":[{"type":"thinking"}]})", R"({"content":"b"})"}));
+  EXPECT_FALSE(faithful({R"({"content":"a"})", R"({"content":[{"type":"thinking"}]})"}));
+  EXPECT_FALSE(faithful({R"({"audio":{"data":"AA=="}})", R"({"audio":{"data":"BBBB"}})"}));
+  EXPECT_FALSE(faithful({R"({"reasoning_details":[{"type":"s","index":0}]})",
+                         R"({"reasoning_details":[{"type":"e","index":0}]})"}));
+  EXPECT_FALSE(faithful(
+      {R"({"tool_calls":[{"index":0,"id":"a"}]})", R"({"tool_calls":[{"index":0,"id":"b"}]})"}));
+  EXPECT_TRUE(faithful(
+      {R"({"future":"a"})", R"({"future":"a"})", R"({"future":""})", R"({"future":null})"}));
+  EXPECT_TRUE(faithful({R"({"content":""})", R"({"content":[{"type":"thinking"}]})",
+                        R"({"content":[{"type":"thinking"}]})"}));
+  EXPECT_TRUE(faithful({R"({"n":1})", R"({"n":2})", R"({"n":2.5})"}));
+  EXPECT_TRUE(is_faithful(
+      kText, chunks({R"({"choices":[{"index":0,"text":"a","logprobs":{"tokens":["a"]}}]})",
+                     R"({"choices":[{"index":0,"text":"b","logprobs":{"tokens":["b"]}}]})"})));
 }
 
 TEST(ChatStream, RefusesWhatIsNoChunk) {

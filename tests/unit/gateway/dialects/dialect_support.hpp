@@ -56,6 +56,13 @@ inline std::string problem_in(Endpoint endpoint, const std::vector<SseEvent>& ev
   return {};
 }
 
+// Whether the plain answer of the stream may be given for it.
+inline bool is_faithful(Endpoint endpoint, const std::vector<SseEvent>& events) {
+  const auto assembler = make_assembler(endpoint);
+  for (const auto& event : events) EXPECT_TRUE(assembler->add(event)) << event.data;
+  return assembler->faithful();
+}
+
 // Splitting an answer and putting it together again changes nothing.
 inline void expect_round_trip(Endpoint endpoint, const Json& answer) {
   expect_same(assemble(endpoint, split_answer(endpoint, answer, true)), answer);

@@ -6,6 +6,7 @@ namespace {
 using test::assemble;
 using test::expect_round_trip;
 using test::expect_same;
+using test::is_faithful;
 using test::named;
 using test::problem_in;
 
@@ -166,6 +167,22 @@ TEST(MessagesStream, KeepsWhatItDoesNotKnow) {
   EXPECT_EQ(whole["usage"]["input_tokens"], 9);
   EXPECT_EQ(whole["usage"]["output_tokens"], 7);
   EXPECT_EQ(whole["usage"]["server_tool_use"]["web_search_requests"], 1);
+}
+
+TEST(MessagesStream, KnowsWhatItCannotPutTogether) {
+  const auto faithful = [](const char* block, const std::vector<std::string>& deltas) {
+    std::vector<std::string> datas = {kStart, start_block(0, block)};
+    for (const auto& each : deltas) datas.push_back(delta(0, each));
+    return is_faithful(kMessages, named(datas));
+  };
+  const auto label = R"({"type":"future_delta","label":"x"})";
+  EXPECT_FALSE(faithful(R"({"type":"future"})", {label, label}));
+  EXPECT_FALSE(faithful(R"({"type":"future","label":[1]})", {label}));
+  EXPECT_TRUE(faithful(R"({"type":"future","label":""})", {label}));
+  EXPECT_TRUE(faithful(R"({"type":"compaction","content":null})",
+                       {R"({"type":"compaction_delta","content":"x"})"}));
+  EXPECT_TRUE(faithful(R"({"type":"text","text":""})", {R"({"type":"text_delta","text":"a"})",
+                                                        R"({"type":"text_delta","text":"b"})"}));
 }
 
 TEST(MessagesStream, RefusesWhatBreaksTheForm) {

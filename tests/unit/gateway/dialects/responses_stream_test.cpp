@@ -6,6 +6,7 @@ namespace {
 using test::assemble;
 using test::expect_round_trip;
 using test::expect_same;
+using test::is_faithful;
 using test::named;
 using test::problem_in;
 
@@ -166,6 +167,22 @@ TEST(ResponsesStream, AssemblesARecordedStream) {
       R"({"type":"response.completed","sequence_number":40,"response":{"id":"resp_1","output":[{"type":"message"}],"extra":1}})";
   expect_same(assemble(kResponses, named(datas)),
               {{"id", "resp_1"}, {"output", {{{"type", "message"}}}}, {"extra", 1}});
+}
+
+// Without the output in the last event, the items are whole where their own events were.
+TEST(ResponsesStream, KnowsWhatItCannotPutTogether) {
+  const auto item = [](const char* step) {
+    return std::string(R"({"type":"response.output_item.)") + step +
+           R"(","output_index":0,"item":{"type":"future"}})";
+  };
+  const auto delta = R"({"type":"response.future.delta","output_index":0,"delta":"x"})";
+  const auto end = [](const char* output) {
+    return std::string(R"({"type":"response.completed","response":{"id":"r")") + output + "}}";
+  };
+  EXPECT_FALSE(is_faithful(kResponses, named({item("added"), delta, end("")})));
+  EXPECT_TRUE(is_faithful(kResponses, named({item("added"), delta, item("done"), end("")})));
+  EXPECT_TRUE(is_faithful(kResponses,
+                          named({item("added"), delta, end(R"(,"output":[{"type":"future"}])")})));
 }
 
 TEST(ResponsesStream, KnowsErrors) {
