@@ -11,6 +11,16 @@ bool is_late(std::string_view name) {
   return name == "stop_reason" || name == "stop_sequence" || name == "stop_details";
 }
 
+// Anthropic's message_delta has these members of a usage; message_start has all of them.
+Json late_usage(const Json& usage) {
+  Json late = Json::object();
+  for (const char* name : {"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens",
+                           "output_tokens", "output_tokens_details", "server_tool_use"}) {
+    if (const Json* value = member(usage, name)) late[name] = *value;
+  }
+  return late;
+}
+
 class Events {
  public:
   explicit Events(Pieces size) : size_(size) {}
@@ -78,7 +88,7 @@ std::vector<SseEvent> split_message(const Json& answer, Pieces size) {
     }
   }
   Json end = {{"type", "message_delta"}, {"delta", std::move(delta)}};
-  if (usage.is_object()) end["usage"] = usage;
+  if (usage.is_object()) end["usage"] = late_usage(usage);
   events.add(std::move(end));
   events.add({{"type", "message_stop"}});
   return std::move(events).take();

@@ -185,6 +185,22 @@ TEST(MessagesStream, KnowsWhatItCannotPutTogether) {
                                                         R"({"type":"text_delta","text":"b"})"}));
 }
 
+// Counts that Anthropic's message_delta has; the rest is in message_start.
+TEST(MessagesStream, SplitsItsUsage) {
+  auto answer = message({{{"type", "text"}, {"text", "Hi"}}});
+  answer["usage"]["cache_creation"] = {{"ephemeral_5m_input_tokens", 0}};
+  answer["usage"]["server_tool_use"] = {{"web_search_requests", 1}};
+  const auto events = split_answer(kMessages, answer, true);
+  const auto late = Json::parse(events[events.size() - 2].data)["usage"];
+  expect_same(late, {{"input_tokens", 9},
+                     {"cache_read_input_tokens", 4},
+                     {"output_tokens", 5},
+                     {"server_tool_use", {{"web_search_requests", 1}}}});
+  const auto early = Json::parse(events[0].data)["message"]["usage"];
+  EXPECT_EQ(early["service_tier"], "standard");
+  expect_round_trip(kMessages, answer);
+}
+
 TEST(MessagesStream, RefusesWhatBreaksTheForm) {
   const auto problem = [](std::vector<std::string> datas) {
     return problem_in(kMessages, named(datas));
