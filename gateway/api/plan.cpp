@@ -205,7 +205,7 @@ std::optional<Endpoint> endpoint_at(UpstreamKind kind, Endpoint client) {
 }
 
 ApiError translation_error(const TranslationError& error) {
-  return bad_request(error.message, error.param, "unsupported_parameter");
+  return bad_request(error.message, error.param, error.code);
 }
 
 ApiResult<Plan> make_plan(Gateway& gateway, TenantPtr tenant, ClientRequest read,

@@ -84,6 +84,8 @@ std::string error_body(Api api, int status, std::string_view message, std::strin
   if (api == Api::anthropic) {
     error["type"] = anthropic_type(status);
     error["message"] = message;
+    // Anthropic's SDKs look here for what they can recover from.
+    if (!code.empty()) error["details"] = {{"error_code", code}};
     Json body = {{"type", "error"}, {"error", std::move(error)}};
     body["request_id"] = or_null(request_id);
     return to_text(body);

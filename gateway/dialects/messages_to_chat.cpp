@@ -75,11 +75,30 @@ void output_config(Members& request, Json& body) {
   config.refuse_rest(kTarget);
 }
 
+// A conversation that Anthropic would keep. One that begins is all there; one that goes on is not,
+// and is refused as Anthropic refuses a thread that it has lost: then SDKs send all of it again.
+void thread(Members& request) {
+  Notes& notes = request.notes();
+  const Json* given = request.object("thread");
+  if (!given) return;
+  Members inner(*given, "thread", notes);
+  const std::string type = inner.required_text("type");
+  if (type == "continue") {
+    notes.refuse("thread", "is not known: this gateway keeps no conversations; send all turns",
+                 "thread_not_found");
+  } else if (type != "create") {
+    notes.refuse("thread.type", "'" + type + "' has no counterpart");
+  }
+  inner.refuse_rest(kTarget);
+  notes.announce("thread");
+}
+
 }  // namespace
 
 Translated messages_to_chat(const Json& message_request) {
   Notes notes;
   Members request(message_request, "", notes);
+  thread(request);  // first: the rest of one that goes on lacks what came before
   Json body = Json::object();
   request.copy("model", body);
   const Json* system = request.take("system");
@@ -111,11 +130,6 @@ Translated messages_to_chat(const Json& message_request) {
   }
   const Json* thinking = request.object("thinking");
   if (thinking && text_or_empty(*thinking, "type") != "disabled") notes.announce("thinking");
-  // A reply that goes on in a thread of its own is what the client gets anyway: a first one.
-  const Json* thread = request.object("thread");
-  if (thread && *thread != Json({{"type", "create"}}))
-    notes.refuse("thread", std::string(kNoCounterpart));
-  if (thread) notes.announce("thread");
   request.announce({"cache_control", "diagnostics", "service_tier", "speed"});
   request.refuse_rest(kTarget);
   return std::move(notes).result(std::move(body));

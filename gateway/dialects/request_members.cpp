@@ -5,8 +5,9 @@
 
 namespace fixpoint::dialects {
 
-void Notes::refuse(std::string param, std::string message) {
-  if (!error_) error_ = TranslationError{"'" + param + "': " + std::move(message), param};
+void Notes::refuse(std::string param, std::string message, std::string code) {
+  if (error_) return;
+  error_ = TranslationError{"'" + param + "': " + std::move(message), param, std::move(code)};
 }
 
 void Notes::announce(std::string_view param) {

@@ -17,7 +17,7 @@ namespace fixpoint::dialects {
 // thrown away with it.
 class Notes {
  public:
-  void refuse(std::string param, std::string message);
+  void refuse(std::string param, std::string message, std::string code = "unsupported_parameter");
   // Without the indices of `param`: a conversation of any length has a few such names.
   void announce(std::string_view param);
   bool refused() const { return error_.has_value(); }

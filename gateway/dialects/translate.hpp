@@ -23,6 +23,7 @@ bool can_translate(Endpoint from, Endpoint to);
 struct TranslationError {
   std::string message;  // names the member
   std::string param;    // "messages[2].content[0].type"
+  std::string code;     // "unsupported_parameter"
 };
 struct TranslatedRequest {
   Json body;
@@ -55,7 +56,8 @@ std::unique_ptr<AnswerTranslator> make_translator(Endpoint client, Endpoint make
                                                   const Json& request);
 
 // An error in the API's own shape. OpenAI: {"error": {message, type, param, code}}; Anthropic:
-// {"type": "error", "error": {type, message}, "request_id"}, its type from the status: 401
+// {"type": "error", "error": {type, message, "details": {"error_code"}}, "request_id"}, the details
+// only where there is a code, its type from the status: 401
 // authentication_error, 402 billing_error, 403 permission_error, 404 not_found_error, 413
 // request_too_large, 429 rate_limit_error, 504 timeout_error, 529 overloaded_error, else
 // invalid_request_error below 500 and api_error from there on. Empty type, code or param: chosen

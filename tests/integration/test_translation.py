@@ -216,6 +216,8 @@ class MessagesAtOpenAi(Endpoints):
         refused("never_heard_of", never_heard_of=1)
         refused("tools[0].type", tools=[{"type": "web_search_20250305", "name": "web_search"}])
         refused("container", container="c")
+        lost = self.messages("mock", turns, thread={"type": "continue", "previous_message_id": "msg_1"})
+        self.assertEqual((lost.status, lost.json()["error"]["details"]), (400, {"error_code": "thread_not_found"}))
         prefill = self.messages("mock", [*turns, {"role": "assistant", "content": "{"}])
         self.assertEqual(prefill.status, 400)
         self.assertIn("messages[1].role", prefill.json()["error"]["message"])

@@ -11,8 +11,10 @@ TEST(DialectErrors, HaveTheShapeOfTheirApi) {
   EXPECT_EQ(error_body(Api::openai, 500, "m", "t", "c", "", ""),
             R"({"error":{"message":"m","type":"t","param":null,"code":"c"}})");
   EXPECT_EQ(
-      error_body(Api::anthropic, 529, "m", "t", "c", "", "req_1"),
+      error_body(Api::anthropic, 529, "m", "t", "", "", "req_1"),
       R"({"type":"error","error":{"type":"overloaded_error","message":"m"},"request_id":"req_1"})");
+  EXPECT_EQ(Json::parse(error_body(Api::anthropic, 400, "m", "t", "c", "", ""))["error"]["details"],
+            (Json{{"error_code", "c"}}));
   const std::pair<int, const char*> types[] = {{400, "invalid_request_error"},
                                                {401, "authentication_error"},
                                                {403, "permission_error"},

@@ -86,9 +86,10 @@ TEST(MessagesToChat, AConversationWithToolsAndImages) {
              {"type":"custom","name":"g","input_schema":{"type":"object"},"strict":true}],
     "tool_choice":{"type":"any","disable_parallel_tool_use":true},
     "thinking":{"type":"disabled"},"thread":{"type":"create"},
-    "output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}})",
-                               {"system[].cache_control", "messages[].content[]",
-                                "messages[].content[].is_error", "thread"});
+    "output_config":{"format":{"type":"json_schema","schema":{"type":"object",
+      "properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}}}})",
+                               {"thread", "system[].cache_control", "messages[].content[]",
+                                "messages[].content[].is_error"});
   expect_same(body, R"({
     "model":"m","max_completion_tokens":50,"temperature":0.5,"top_p":0.9,"top_k":5,"stop":["END"],"stream":true,
     "stream_options":{"include_usage":true},"user":"u1",
@@ -107,6 +108,19 @@ TEST(MessagesToChat, AConversationWithToolsAndImages) {
              {"type":"function","function":{"name":"g","parameters":{"type":"object"},"strict":true}}],
     "tool_choice":"required","parallel_tool_calls":false,
     "response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object"}}}})");
+// Anthropic's SDKs send all turns again when a thread is not found.
+TEST(MessagesToChat, ThreadsThatGoOnAreNotFound) {
+  const auto continued = translate_request(kMessages, kChat, Json::parse(R"({"max_tokens":5,
+      "thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[{"role":"user","content":[
+        {"type":"tool_result","tool_use_id":"c","content":"x"}]}],"new":1})"));
+  ASSERT_FALSE(continued);
+  EXPECT_EQ(continued.error().param, "thread");
+  EXPECT_EQ(continued.error().code, "thread_not_found");
+  const auto other = translate_request(kMessages, kChat, Json::parse(R"({"max_tokens":5,
+      "messages":[],"thread":{"type":"fork"}})"));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().param, "thread.type");
+  EXPECT_EQ(other.error().code, "unsupported_parameter");
 }
 
 TEST(MessagesToChat, RefusesByName) {
