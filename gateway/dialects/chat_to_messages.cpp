@@ -2,6 +2,7 @@
 
 #include "gateway/dialects/chat_turns.hpp"
 #include "gateway/dialects/request_members.hpp"
+#include "gateway/dialects/strict_schema.hpp"
 #include "gateway/dialects/translate_requests.hpp"
 
 namespace fixpoint::dialects {
@@ -61,11 +62,14 @@ void tools(Members& request, Json& body) {
       out["name"] = function.required_text("name");
       function.copy("description", out);
       const Json* schema = function.object("parameters");
+      const bool strict = function.flag("strict");
       // Both are a tool without parameters to OpenAI; Anthropic wants a type.
       const bool none = !schema || schema->empty();
-      out["input_schema"] =
+      const Json input =
           none ? Json({{"type", "object"}, {"properties", Json::object()}}) : *schema;
-      if (function.flag("strict")) out["strict"] = true;
+      out["input_schema"] =
+          strict ? schema_for_anthropic(input, function.path_of("parameters"), notes) : input;
+      if (strict) out["strict"] = true;
       tool.copy("cache_control", out);  // Anthropic's own, which many clients send this way
       function.refuse_rest(kTarget);
       translated.push_back(std::move(out));
@@ -132,7 +136,11 @@ void response_format(Members& request, Json& body) {
     schema.take("strict");  // Anthropic's formats are always strict
     schema.announce({"name", "description"});
     schema.refuse_rest(kTarget);
-    if (value) body["output_config"] = {{"format", {{"type", "json_schema"}, {"schema", *value}}}};
+    if (value) {
+      body["output_config"]["format"] = {
+          {"type", "json_schema"},
+          {"schema", schema_for_anthropic(*value, "response_format.json_schema.schema", notes)}};
+    }
   } else if (type != "text") {
     notes.refuse("response_format.type", "'" + type + "' has no counterpart; use json_schema");
   }

@@ -2,6 +2,7 @@
 
 #include "gateway/dialects/chat_turns.hpp"
 #include "gateway/dialects/request_members.hpp"
+#include "gateway/dialects/strict_schema.hpp"
 #include "gateway/dialects/translate_requests.hpp"
 
 namespace fixpoint::dialects {
@@ -23,8 +24,14 @@ void tools(Members& request, Json& body) {
     Json function = Json::object();
     function["name"] = tool.required_text("name");
     tool.copy("description", function);
-    if (const Json* schema = tool.object("input_schema")) function["parameters"] = *schema;
-    if (tool.flag("strict")) function["strict"] = true;
+    const Json* schema = tool.object("input_schema");
+    if (schema) function["parameters"] = *schema;
+    if (tool.flag("strict")) {
+      // Anthropic's strict schemas may have optional properties, OpenAI's may not.
+      const bool possible = schema && is_strict_for_openai(*schema);
+      if (possible) function["strict"] = true;
+      if (!possible) notes.announce(tool.path_of("strict"));
+    }
     tool.announce({"cache_control", "eager_input_streaming", "input_examples"});
     tool.refuse_unless("defer_loading", false, kNoCounterpart);
     tool.refuse_unless("allowed_callers", Json::array({"direct"}), kNoCounterpart);
@@ -67,7 +74,9 @@ void output_config(Members& request, Json& body) {
     const Json* schema = format.object("schema");
     if (!schema) notes.refuse("output_config.format.schema", "is missing");
     // OpenAI wants a name for it; Anthropic's formats have none and are always strict.
-    Json out = {{"name", "answer"}, {"strict", true}};
+    const bool strict = schema && is_strict_for_openai(*schema);
+    if (!strict) notes.announce("output_config.format.strict");
+    Json out = {{"name", "answer"}, {"strict", strict}};
     if (schema) out["schema"] = *schema;
     body["response_format"] = {{"type", "json_schema"}, {"json_schema", std::move(out)}};
     format.refuse_rest(kTarget);

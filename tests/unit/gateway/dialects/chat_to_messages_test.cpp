@@ -26,7 +26,8 @@ TEST(ChatToMessages, AConversationWithToolsAndImages) {
       {"type":"function","function":{"name":"g"}}],
     "tool_choice":"required",
     "n":1,"logprobs":false,"presence_penalty":0,"logit_bias":{},"store":false,"modalities":["text"],
-    "response_format":{"type":"text"}})");
+    "response_format":{"type":"text"}})",
+                               {"tools[].function.parameters.minimum"});
   expect_same(body, R"({
     "model":"claude-x","max_tokens":50,"temperature":0.5,"top_p":0.9,"top_k":3,"stop_sequences":["END"],
     "stream":true,"metadata":{"user_id":"u1"},"system":"Be brief.",
@@ -43,7 +44,8 @@ TEST(ChatToMessages, AConversationWithToolsAndImages) {
       {"role":"assistant","content":"Well."},
       {"role":"user","content":"Go on"}],
     "tools":[{"name":"f","description":"d","strict":true,
-       "input_schema":{"type":"object","properties":{"a":{"type":"integer","minimum":-9007199254740991}}}},
+       "input_schema":{"type":"object","additionalProperties":false,"properties":{
+         "a":{"type":"integer","description":"{minimum: -9007199254740991}"}}}},
       {"name":"g","input_schema":{"type":"object","properties":{}}}],
     "tool_choice":{"type":"any","disable_parallel_tool_use":true}})");
 }
@@ -108,7 +110,49 @@ TEST(ChatToMessages, StructuredOutputs) {
       "type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object"}}}})",
                                {"response_format.json_schema.name"});
   expect_same(body["output_config"],
-              R"({"format":{"type":"json_schema","schema":{"type":"object"}}})");
+              R"({"format":{"type":"json_schema","schema":{
+                "type":"object","properties":{},"additionalProperties":false}}})");
+}
+
+// Anthropic refuses keywords that OpenAI takes: they become words.
+TEST(ChatToMessages, SchemasAsAnthropicTakesThem) {
+  const auto schema = [](const std::string& given, std::vector<std::string> dropped) {
+    for (auto& name : dropped) name = "response_format.json_schema.schema" + name;
+    const auto body = translated(kChat, kMessages,
+                                 R"({"messages":[],"response_format":{"type":"json_schema",
+                                 "json_schema":{"schema":)" +
+                                     given + "}}}",
+                                 dropped);
+    return body["output_config"]["format"]["schema"];
+  };
+  expect_same(schema(R"({"$schema":"https://json-schema.org/x","type":"object","properties":{
+        "minimum":{"type":"integer","minimum":1,"maximum":9,"description":"How many."},
+        "s":{"type":["string","null"],"format":"uri","maxLength":3},
+        "f":{"type":"string","format":"regex"},
+        "e":{"type":"string","enum":["a",null],"default":"a"},
+        "l":{"type":"array","minItems":1,"items":{"type":"array","minItems":2,"items":{"$ref":"#/$defs/o"}}},
+        "u":{"oneOf":[{"$ref":"#/$defs/o","description":"d"},{"type":"null"}]}},
+      "required":["s"],"additionalProperties":false,
+      "$defs":{"o":{"properties":{"x":{"type":"boolean"}},"additionalProperties":true}}})",
+                     {".minimum", ".maximum", ".maxLength", ".format", ".default", ".minItems",
+                      ".oneOf", ".description", ".additionalProperties"}),
+              R"({"type":"object","properties":{
+        "minimum":{"type":"integer","description":"How many.\n\n{minimum: 1, maximum: 9}"},
+        "s":{"type":["string","null"],"format":"uri","description":"{maxLength: 3}"},
+        "f":{"type":"string","description":"{format: \"regex\"}"},
+        "e":{"type":"string","enum":["a",null],"description":"{default: \"a\"}"},
+        "l":{"type":"array","minItems":1,"items":{"type":"array","items":{"$ref":"#/$defs/o"},
+          "description":"{minItems: 2}"}},
+        "u":{"anyOf":[{"$ref":"#/$defs/o"},{"type":"null"}]}},
+      "required":["s"],"additionalProperties":false,
+      "$defs":{"o":{"type":"object","properties":{"x":{"type":"boolean"}},
+        "additionalProperties":false}}})");
+  // Keywords of any name are announced as the schema.
+  expect_same(schema(R"({"type":"string","x-a":1,"x-b":[2]})", {""}),
+              R"({"type":"string","description":"{x-a: 1, x-b: [2]}"})");
+  expect_same(
+      schema(R"({"allOf":[{"type":"object"},true],"anyOf":[{"type":"null"}]})", {".allOf"}),
+      R"({"anyOf":[{"type":"null"}],"description":"{allOf: [{\"type\":\"object\"},true]}"})");
 }
 
 TEST(ChatToMessages, AnnouncesWhatItLeavesOut) {

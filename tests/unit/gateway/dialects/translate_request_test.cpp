@@ -83,7 +83,8 @@ TEST(MessagesToChat, AConversationWithToolsAndImages) {
       {"role":"assistant","content":"Well."},
       {"role":"user","content":"And now?"}],
     "tools":[{"name":"f","description":"d","input_schema":{"type":"object"}},
-             {"type":"custom","name":"g","input_schema":{"type":"object"},"strict":true}],
+             {"type":"custom","name":"g","strict":true,
+              "input_schema":{"type":"object","additionalProperties":false}}],
     "tool_choice":{"type":"any","disable_parallel_tool_use":true},
     "thinking":{"type":"disabled"},"thread":{"type":"create"},
     "output_config":{"format":{"type":"json_schema","schema":{"type":"object",
@@ -105,9 +106,47 @@ TEST(MessagesToChat, AConversationWithToolsAndImages) {
       {"role":"assistant","content":"Well."},
       {"role":"user","content":"And now?"}],
     "tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}},
-             {"type":"function","function":{"name":"g","parameters":{"type":"object"},"strict":true}}],
+             {"type":"function","function":{"name":"g","strict":true,
+              "parameters":{"type":"object","additionalProperties":false}}}],
     "tool_choice":"required","parallel_tool_calls":false,
-    "response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object"}}}})");
+    "response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{
+      "type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}}}})");
+}
+
+// OpenAI's strict schemas close every object and require all of its properties.
+TEST(MessagesToChat, StrictWhereOpenaiTakesIt) {
+  const auto strict = [](const std::string& schema, bool expected) {
+    const auto body = translated(
+        kMessages, kChat,
+        R"({"max_tokens":5,"messages":[],"tools":[{"name":"f","strict":true,"input_schema":)" +
+            schema + R"(}],"output_config":{"format":{"type":"json_schema","schema":)" + schema +
+            "}}}",
+        expected ? std::vector<std::string>{}
+                 : std::vector<std::string>{"tools[].strict", "output_config.format.strict"});
+    EXPECT_EQ(body["response_format"]["json_schema"]["strict"], expected) << schema;
+    EXPECT_EQ(body["tools"][0]["function"].value("strict", false), expected) << schema;
+  };
+  const auto object = [](const std::string& property) {
+    return R"({"type":"object","properties":{"a":)" + property +
+           R"(},"required":["a"],"additionalProperties":false})";
+  };
+  const auto optional = R"({"type":"object","properties":{"b":{"type":"string"}},
+                            "additionalProperties":false})";
+  const auto open = R"({"type":["object","null"],"properties":{}})";
+  strict(object(R"({"type":"string","format":"date"})"), true);
+  strict(object(object(R"({"anyOf":[{"type":"string"},{"type":"null"}]})")), true);
+  strict(object(R"({"$ref":"#/$defs/x"})"), true);
+  for (const std::string inner :
+       {optional, open, R"({"type":"string","format":"uri"})", R"({"type":"string","default":"x"})",
+        R"({"allOf":[]})", R"({"$ref":"#/$defs/x","description":"d"})"}) {
+    strict(object(inner), false);
+    strict(object(R"({"type":"array","items":)" + inner + "}"), false);
+    strict(object(R"({"anyOf":[{"type":"null"},)" + inner + "]}"), false);
+    strict(R"({"type":"object","additionalProperties":false,"$defs":{"x":)" + inner + "}}", false);
+  }
+  strict(optional, false);
+}
+
 // Anthropic's SDKs send all turns again when a thread is not found.
 TEST(MessagesToChat, ThreadsThatGoOnAreNotFound) {
   const auto continued = translate_request(kMessages, kChat, Json::parse(R"({"max_tokens":5,
@@ -259,7 +298,8 @@ TEST(ResponsesToMessages, GoesByWayOfChat) {
                  {"text.format.name", "reasoning.effort"});
   expect_same(
       body, R"({"model":"m","system":"s","messages":[{"role":"user","content":"hi"}],"max_tokens":9,
-      "stream":true,"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}})");
+      "stream":true,"output_config":{"format":{"type":"json_schema","schema":{
+        "type":"object","properties":{},"additionalProperties":false}}}})");
   EXPECT_EQ(refused(kResponses, kMessages,
                     Json::parse(R"({"input":"x","include":["message.output_text.logprobs"]})")),
             "include");
