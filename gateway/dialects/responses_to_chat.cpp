@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kTarget = "OpenAI's chat/completions";
 constexpr std::string_view kStateless =
-    "is not available here: this gateway keeps no conversations";
+    "is not available here: this gateway keeps no conversations; send all earlier items in 'input'";
 
 void tools(Members& request, Json& body) {
   Notes& notes = request.notes();
@@ -148,7 +148,8 @@ Translated responses_to_chat(const Json& response_request) {
   request.refuse("previous_response_id", kStateless);
   request.refuse("conversation", kStateless);
   request.refuse("prompt", "is a template stored at OpenAI");
-  request.refuse_unless("background", false, kStateless);
+  request.refuse_unless("background", false,
+                        "is not available here: answers are not kept for later");
   if (request.flag("store")) notes.announce("store");
   // Echoed in the answer, which is all that it does there.
   request.take("metadata");

@@ -87,6 +87,11 @@ void add_item(const Json& value, const std::string& path, Json& messages, Notes&
          {"tool_call_id", item.required_text("call_id")},
          {"content", content_of(output ? *output : none, item.path_of("output"), notes)}});
     item.announce({"caller", "name"});
+  } else if (type == "item_reference") {
+    notes.refuse(
+        item.path_of("type"),
+        "'item_reference' is to an item that OpenAI keeps; this gateway keeps none: send "
+        "items whole, with \"store\": false (in the AI SDK: providerOptions.openai.store)");
   } else if (type == "reasoning") {
     notes.announce(path);  // meant for the model that made it
     return;

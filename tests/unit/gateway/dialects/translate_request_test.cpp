@@ -284,6 +284,10 @@ TEST(ResponsesToChat, RefusesByName) {
   EXPECT_EQ(refuses("tool_choice", {{"type", "mcp"}}), "tool_choice");
   EXPECT_EQ(refuses("include", {"file_search_call.results"}), "include[0]");
   EXPECT_EQ(refuses("input", {{{"type", "item_reference"}, {"id", "x"}}}), "input[0].type");
+  const auto reference = translate_request(
+      kResponses, kChat, Json::parse(R"({"input":[{"type":"item_reference","id":"x"}]})"));
+  ASSERT_FALSE(reference);  // says what to do
+  EXPECT_NE(reference.error().message.find("\"store\": false"), std::string::npos);
   EXPECT_EQ(refuses("input", {{{"role", "user"}, {"content", {{{"type", "input_file"}}}}}}),
             "input[0].content[0].type");
   EXPECT_EQ(refuses("input", nullptr), "input");
