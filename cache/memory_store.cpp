@@ -182,6 +182,8 @@ class MemoryStore final : public Store {
     if (!part.put(std::move(entry))) ++refused_;
   }
 
+  void note_use(const CacheKey& key) override { (void)find(key); }
+
   Result<std::uint64_t> purge(const EntryFilter& filter) override {
     const Result<EntryMatcher> matches = EntryMatcher::of(filter);
     if (!matches) return tl::make_unexpected(matches.error());

@@ -7,7 +7,6 @@
 #include <optional>
 #include <stdexcept>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "cache/sqlite/writer.hpp"
 #include "cache/sqlite_store_file.hpp"
 #include "cache/store.hpp"
+#include "cache/use_log.hpp"
 
 namespace fixpoint {
 namespace {
@@ -28,11 +28,6 @@ using Clock = std::chrono::steady_clock;
 // and more than one group of puts adds.
 constexpr std::size_t kRemoveRows = 1000;
 constexpr std::int64_t kVacuumPages = 1000;
-// The first use of an entry in each such span is recorded and the others are not: this is how
-// exact "least recently used" is, and how often an entry that is used all the time is written.
-constexpr std::chrono::minutes kUseSpan{10};
-// Of the entries that were used in a span, 16 bytes or so each. Beyond, a span ends early.
-constexpr std::size_t kMaxUses = 65'536;
 constexpr std::chrono::seconds kRecordEvery{1};
 constexpr std::chrono::minutes kSweepEvery{1};
 
@@ -48,34 +43,6 @@ std::size_t size_in_queue(const Entry& entry) {
          entry.body->size();
 }
 
-// Which entries were used since the writer last asked.
-class UseLog {
- public:
-  void note(std::int64_t id) {
-    const Clock::time_point now = Clock::now();
-    const std::lock_guard lock(mutex_);
-    if (now >= span_end_ || noted_.size() >= kMaxUses) {
-      noted_.clear();
-      span_end_ = now + kUseSpan;
-    }
-    if (noted_.insert(id).second && new_.size() < kMaxUses) new_.push_back(id);
-  }
-  bool empty() const {
-    const std::lock_guard lock(mutex_);
-    return new_.empty();
-  }
-  std::vector<std::int64_t> take() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(new_, {});
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::unordered_set<std::int64_t> noted_;  // in this span
-  std::vector<std::int64_t> new_;
-  Clock::time_point span_end_{};
-};
-
 class SqliteStore final : public Store {
  public:
   // `write_side` is null for a read-only store.
@@ -84,7 +51,8 @@ class SqliteStore final : public Store {
         max_bytes_(static_cast<std::int64_t>(
             std::min<std::uint64_t>(limits_.max_bytes, std::numeric_limits<std::int64_t>::max()))),
         write_side_(std::move(write_side)),
-        readers_([path = options.path] { return Reader::open(path); }) {
+        readers_([path = options.path] { return Reader::open(path); }),
+        uses_(max_bytes_) {
     if (!write_side_) return;
     writer_ = std::make_unique<sqlite::Writer>(
         write_side_->database(), options.max_queue_bytes, options.on_write_error,
@@ -93,10 +61,13 @@ class SqliteStore final : public Store {
   }
 
   ~SqliteStore() override {
-    if (writer_) (void)writer_->run([this] { return write_side_->record_uses(uses_.take()); });
+    if (writer_) (void)writer_->run([this] { return record_uses(); });
   }
 
   void get(const CacheKey& key, GetDone done) override { done(find(key)); }
+  void note_use(const CacheKey& key) override {
+    if (writer_) uses_.note(key);
+  }
   void put(EntryPtr entry) override;
   Result<std::uint64_t> purge(const EntryFilter& filter) override;
   Result<std::uint64_t> for_each(const EntryFilter& filter,
@@ -132,8 +103,10 @@ class SqliteStore final : public Store {
   Result<void> give_space_back();
   void note_growth(std::int64_t bytes) {
     if (upkeep_.content_bytes) *upkeep_.content_bytes += bytes;
+    uses_.note_growth(bytes);
   }
-  bool upkeep_due() const;
+  Result<void> record_uses();
+  bool upkeep_due();
   Result<void> upkeep();
   void upkeep_done(const Result<void>& outcome);
 
@@ -185,7 +158,7 @@ Store::Found SqliteStore::find(const CacheKey& key) {
   Result<std::optional<Reader::Row>> row = (*reader)->find(key, *bytes);
   if (!row) return tl::make_unexpected(std::move(row.error()));
   if (!*row) return EntryPtr();
-  if (writer_) uses_.note((*row)->id);
+  note_use(key);
   return std::move((*row)->entry);
 }
 
@@ -309,10 +282,19 @@ Result<StoreStats> SqliteStore::stats() {
   return stats;
 }
 
-bool SqliteStore::upkeep_due() const {
+Result<void> SqliteStore::record_uses() {
+  std::vector<std::string> keys;
+  for (const CacheKey& key : uses_.take()) {
+    if (Result<std::string> bytes = key_bytes(key)) keys.push_back(std::move(*bytes));
+  }
+  return write_side_->record_uses(keys);
+}
+
+bool SqliteStore::upkeep_due() {
+  const Clock::time_point now = Clock::now();
+  uses_.note_time(now);
   if (!upkeep_.content_bytes || *upkeep_.content_bytes > max_bytes_) return true;
   if (upkeep_.unused_pages > 0) return true;
-  const Clock::time_point now = Clock::now();
   return (limits_.ttl.count() > 0 && now >= upkeep_.next_sweep) ||
          (now >= upkeep_.next_uses && !uses_.empty());
 }
@@ -332,7 +314,7 @@ Result<void> SqliteStore::upkeep() {
     return removed->entries;
   };
 
-  if (Result<void> recorded = write_side_->record_uses(uses_.take()); !recorded) return recorded;
+  if (Result<void> recorded = record_uses(); !recorded) return recorded;
   state.next_uses = now + kRecordEvery;
   if (!state.content_bytes) {
     const Result<std::int64_t> sum = write_side_->content_bytes();

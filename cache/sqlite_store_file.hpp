@@ -63,7 +63,7 @@ class WriteSide {
     std::int64_t bytes = 0;  // of content
   };
   Result<Removed> remove(std::span<const std::int64_t> ids);
-  Result<void> record_uses(std::span<const std::int64_t> ids);
+  Result<void> record_uses(std::span<const std::string> keys);  // key_bytes()
   // Entries that were not used for longest, of `bytes` together or a little more, `limit` at most.
   Result<std::vector<std::int64_t>> least_recently_used(std::int64_t bytes, std::size_t limit);
   Result<std::vector<std::int64_t>> created_before(std::int64_t unix_ms, std::size_t limit);

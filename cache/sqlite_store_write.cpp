@@ -44,7 +44,8 @@ Result<std::unique_ptr<WriteSide>> WriteSide::open(const std::string& path) {
         {&side->set_use_,
          "INSERT INTO uses(entry, used, bytes) VALUES(?1, ?2, ?3)"
          " ON CONFLICT(entry) DO UPDATE SET used = excluded.used, bytes = excluded.bytes"},
-        {&side->use_, "UPDATE uses SET used = ?2 WHERE entry = ?1"},
+        {&side->use_,
+         "UPDATE uses SET used = ?2 WHERE entry = (SELECT id FROM entries WHERE key = ?1)"},
         {&side->remove_, "DELETE FROM entries WHERE id = ?1"},
         {&side->remove_use_, "DELETE FROM uses WHERE entry = ?1 RETURNING bytes"},
         {&side->by_use_, "SELECT entry, bytes FROM uses ORDER BY used LIMIT ?1"},
@@ -122,9 +123,9 @@ Result<WriteSide::Removed> WriteSide::remove(std::span<const std::int64_t> ids) 
   return removed;
 }
 
-Result<void> WriteSide::record_uses(std::span<const std::int64_t> ids) {
-  for (const std::int64_t id : ids) {
-    use_.bind(1, id);
+Result<void> WriteSide::record_uses(std::span<const std::string> keys) {
+  for (const std::string& key : keys) {
+    use_.bind_blob(1, key);
     use_.bind(2, next_use());
     if (Result<void> set = use_.run(); !set) return set;
   }

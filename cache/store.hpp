@@ -52,6 +52,10 @@ class Store {
   // counted) when the queue is full or the store refuses. The entry's key has its material, and
   // body is not null.
   virtual void put(EntryPtr entry) = 0;
+  // The entry was used though get() was not asked, by a store in front of this one: what is evicted
+  // first is judged as if it had been. Cheap: for every hit. A store whose server evicts on its own
+  // has nothing to do.
+  virtual void note_use(const CacheKey& /*key*/) {}
   // Returns the number of entries removed, among them every matching put() that returned before.
   // Waits for the store: not for an I/O thread. Errors: invalid (a key's name, a read-only store),
   // io and those of a remote store.
@@ -105,8 +109,9 @@ std::unique_ptr<Store> make_memory_store(std::uint64_t max_bytes,
 
 // `memory` in front of `below`: look-ups that memory cannot answer go below and fill it; writes and
 // purges go to both. Errors of `below` are the result, and everything but look-ups tells of it
-// alone. `below` learns of an entry's use only when memory does not have it, and another process's
-// purge of a shared `below` does not reach memory: make it with a max_age.
+// alone. `below` hears of every use (note_use), but a server behind it only when memory does not
+// have the entry, and another process's purge of a shared `below` does not reach memory: make it
+// with a max_age.
 std::unique_ptr<Store> make_tiered_store(std::unique_ptr<Store> memory,
                                          std::unique_ptr<Store> below);
 

@@ -30,6 +30,8 @@ class TieredStore final : public Store {
     Found found = nullptr;
     memory_->get(key, [&](Found result) { found = std::move(result); });  // answers at once
     if (!found || *found != nullptr) {
+      // Else what always hits here would be the first that the store below evicts.
+      if (found) below_->note_use(key);
       done(std::move(found));
       return;
     }

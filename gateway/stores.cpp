@@ -31,8 +31,8 @@ std::function<void(const Error&)> warn(std::string prefix) {
   };
 }
 
-// The store below has to hear now and then that an entry is used, and another gateway's purge has
-// to be seen here.
+// Redis has to see now and then that an entry is used, and another gateway's purge has to be seen
+// here.
 constexpr std::chrono::minutes kMemoryAge{10};
 
 StoreLimits limits_of(const CacheConfig& config) {

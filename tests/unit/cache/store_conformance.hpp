@@ -584,6 +584,34 @@ TYPED_TEST_P(BoundedStoreConformance, WhatWasNotUsedForLongestGoesFirst) {
   EXPECT_EQ(this->store_->failed_writes(), 0u);
 }
 
+TYPED_TEST_P(BoundedStoreConformance, AUseThatIsNotedCountsAsOne) {
+  this->open_bounded();
+  this->put_numbers(0, 60);
+  this->store_->note_use(key_of("0"));
+  this->store_->note_use(key_of("none"));
+  this->store_->note_use({});
+  this->put_numbers(60, 110);
+  this->store_->flush();
+  EXPECT_EQ(body_of(*this->store_, key_of("0")).size(), 10'000u);
+  EXPECT_EQ(body_of(*this->store_, key_of("1")), "none");
+  EXPECT_EQ(body_of(*this->store_, key_of("none")), "none");
+}
+
+// However fast the others come and go.
+TYPED_TEST_P(BoundedStoreConformance, WhatIsAlwaysUsedStays) {
+  this->open_bounded();
+  this->put_numbers(0, 2);
+  for (int i = 2; i < 500; i += 2) {
+    this->put_numbers(i, i + 2);
+    this->store_->flush();
+    ASSERT_EQ(body_of(*this->store_, key_of("0")).size(), 10'000u) << i;
+    this->store_->note_use(key_of("1"));
+  }
+  EXPECT_EQ(body_of(*this->store_, key_of("1")).size(), 10'000u);
+  EXPECT_EQ(body_of(*this->store_, key_of("2")), "none");
+  EXPECT_GT(this->store_->stats()->evicted, 350u);
+}
+
 TYPED_TEST_P(BoundedStoreConformance, AReplacedEntryCountsOnce) {
   this->open_bounded();
   for (int i = 0; i < 5; ++i) this->put_numbers(0, 60);
@@ -597,6 +625,7 @@ TYPED_TEST_P(BoundedStoreConformance, AReplacedEntryCountsOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(BoundedStoreConformance, WhatWasNotUsedForLongestGoesFirst,
+                            AUseThatIsNotedCountsAsOne, WhatIsAlwaysUsedStays,
                             AReplacedEntryCountsOnce);
 
 }  // namespace fixpoint::test

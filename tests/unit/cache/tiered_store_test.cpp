@@ -80,6 +80,25 @@ class SlowStore final : public Store {
   std::vector<std::pair<GetDone, Found>> waiting_;
 };
 
+TEST(TieredStore, WhatMemoryAlwaysAnswersStaysInTheStoreBelow) {
+  TieredBackend backend;
+  StoreLimits limits;
+  limits.max_bytes = 1 << 20;
+  limits.compress_above = std::size_t(-1);
+  std::unique_ptr<Store> store = backend.open(limits);
+  const std::string body(10'000, 'x');
+  put(*store, entry_of("0", body));
+  for (int i = 1; i < 300; ++i) {
+    put(*store, entry_of(std::to_string(i), body));
+    store->flush();
+    ASSERT_EQ(body_of(*store, key_of("0")), body);
+  }
+  store.reset();
+  store = backend.open(limits);
+  EXPECT_EQ(body_of(*store, key_of("0")), body);
+  EXPECT_EQ(body_of(*store, key_of("1")), "none");
+}
+
 class TieredStoreTest : public ::testing::Test {
  protected:
   TieredStoreTest() {
