@@ -12,11 +12,11 @@ namespace fixpoint {
 // it returns.
 template <class Query>
 auto in_snapshot(sqlite::Database& database, Query query) -> decltype(query()) {
-  if (Result<void> begun = database.execute("BEGIN"); !begun) {
+  if (Result<void> begun = database.execute("BEGIN", "reading"); !begun) {
     return tl::make_unexpected(std::move(begun.error()));
   }
   auto outcome = query();
-  if (Result<void> ended = database.execute("COMMIT"); !ended) {
+  if (Result<void> ended = database.execute("COMMIT", "reading"); !ended) {
     return tl::make_unexpected(std::move(ended.error()));
   }
   return outcome;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cache/sqlite/database.hpp"
 #include "gateway/log.hpp"
 
 namespace fixpoint {
@@ -55,12 +56,26 @@ Result<std::unique_ptr<Store>> open_shared(const CacheConfig& config) {
   return open_redis_store(options);
 }
 
+// Damage must not keep a gateway from its work: what the file had were copies of answers, or a
+// history, and whoever wants them finds them in the file that was set aside.
+template <class Open>
+auto open_or_begin_anew(const std::string& what, const std::string& path, Open open)
+    -> decltype(open()) {
+  auto opened = open();
+  if (opened || opened.error().code != ErrorCode::corrupt) return opened;
+  const auto aside = sqlite::Database::set_aside(path);
+  if (!aside) return tl::make_unexpected(aside.error());
+  log_error(what + ": " + opened.error().message + "; it is " + *aside +
+            " now, with all its rows, and a new file begins");
+  return open();
+}
+
 Result<std::unique_ptr<Store>> open_embedded(const CacheConfig& config) {
   SqliteStoreOptions options;
   options.path = config.path;
   options.limits = limits_of(config);
   options.on_write_error = warn("cache: ");
-  return open_sqlite_store(options);
+  return open_or_begin_anew("cache", options.path, [&] { return open_sqlite_store(options); });
 }
 
 Result<void> open_recordings(Gateway& gateway, const ServeArguments& arguments) {
@@ -100,13 +115,15 @@ Result<void> open_log(Gateway& gateway, const TokenLogConfig& config) {
   options.keep_text = config.text == TextCapture::full;
   options.redact = config.redact;
   options.on_write_error = warn("token log: ");
-  auto log = TokenLog::open(options);
-  if (!log) return tl::make_unexpected(std::move(log.error()));
-  auto seen = (*log)->fingerprints();
-  if (!seen) return tl::make_unexpected(std::move(seen.error()));
-  gateway.log = std::move(*log);
-  gateway.fingerprints = std::make_unique<FingerprintTracker>(std::move(*seen));
-  return {};
+  return open_or_begin_anew("token log", options.path, [&]() -> Result<void> {
+    auto log = TokenLog::open(options);
+    if (!log) return tl::make_unexpected(std::move(log.error()));
+    auto seen = (*log)->fingerprints();
+    if (!seen) return tl::make_unexpected(std::move(seen.error()));
+    gateway.log = std::move(*log);
+    gateway.fingerprints = std::make_unique<FingerprintTracker>(std::move(*seen));
+    return {};
+  });
 }
 
 Result<void> open_tenants(Gateway& gateway, const Config& config) {
@@ -115,7 +132,14 @@ Result<void> open_tenants(Gateway& gateway, const Config& config) {
   options.prices = config.prices;
   options.on_error = warn("keys: ");
   auto tenants = Tenants::open(std::move(options));
-  if (!tenants) return tl::make_unexpected(std::move(tenants.error()));
+  if (!tenants) {
+    Error error = tenants.error();
+    if (error.code == ErrorCode::corrupt) {
+      // Never begun anew: without its keys a gateway serves whoever asks.
+      error.message += "; put a copy of it back (without the file nobody needs a key)";
+    }
+    return tl::make_unexpected(std::move(error));
+  }
   gateway.tenants = std::move(*tenants);
   return {};
 }

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 
@@ -49,7 +52,8 @@ Result<Database::FileLock> Database::FileLock::acquire(const std::string& path) 
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EWOULDBLOCK) {
-      return fail(ErrorCode::io, path + ": locked: another fixpoint has the file open for writing");
+      return fail(ErrorCode::io,
+                  path + ": another fixpoint has the file open for writing; stop that one first");
     }
     return system_failure(path, "locking", error);
   }
@@ -64,7 +68,7 @@ Result<Database> Database::open(const std::string& path, int flags) {
   database.handle_.reset(handle);  // SQLite hands out a connection to close even when it fails
   if (code != SQLITE_OK) {
     if (handle == nullptr) return fail(ErrorCode::io, path + ": out of memory");
-    return tl::make_unexpected(last_error(handle, "opening " + path));
+    return tl::make_unexpected(last_error(handle, "opening"));
   }
   // First of all: it covers the locks that the pragmas after it take.
   sqlite3_busy_timeout(handle, 5000);
@@ -72,8 +76,8 @@ Result<Database> Database::open(const std::string& path, int flags) {
   // views and triggers; they get no functions with side effects. No mmap, whatever the build: point
   // reads through it are 1.4 times faster, but its pages count as resident memory, as much as the
   // file is large, and a disk's error behind it is a signal that ends the process.
-  const Result<void> set =
-      database.execute("PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0;");
+  const Result<void> set = database.execute(
+      "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0;", "opening");
   if (!set) return tl::make_unexpected(set.error());
   return database;
 }
@@ -102,7 +106,7 @@ Result<Database> Database::open_writer(const std::string& given_path, const Sche
                               "PRAGMA synchronous=NORMAL; PRAGMA secure_delete=OFF;"
                               "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864;"
                               "PRAGMA cache_size=-4096;";
-  if (Result<void> set = database->execute(pragmas.c_str()); !set) {
+  if (Result<void> set = database->execute(pragmas.c_str(), "opening"); !set) {
     return tl::make_unexpected(std::move(set.error()));
   }
   const Result<std::int64_t> page_size = database->query_integer("PRAGMA page_size");
@@ -111,13 +115,39 @@ Result<Database> Database::open_writer(const std::string& given_path, const Sche
       1, static_cast<std::int64_t>(max_file_bytes / static_cast<std::uint64_t>(*page_size)));
   const std::string limit =
       "PRAGMA max_page_count=" + std::to_string(std::min<std::int64_t>(pages, 0x3FFFFFFE));
-  if (Result<void> set = database->execute(limit.c_str()); !set) {
+  if (Result<void> set = database->execute(limit.c_str(), "opening"); !set) {
     return tl::make_unexpected(std::move(set.error()));
   }
   if (Result<void> ready = database->check_or_create_schema(schema, true); !ready) {
     return tl::make_unexpected(std::move(ready.error()));
   }
   return database;
+}
+
+Result<std::string> Database::set_aside(const std::string& given_path) {
+  const std::string path = std::filesystem::absolute(given_path).string();
+  // Whoever holds it has begun a new file already.
+  const Result<FileLock> lock = FileLock::acquire(path + ".lock");
+  if (!lock) return tl::make_unexpected(lock.error());
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 32> time{};
+  std::strftime(time.data(), time.size(), ".damaged-%Y%m%dT%H%M%SZ", &utc);
+  const std::string name = path + time.data();
+  std::string free_name = name;
+  std::error_code code;
+  for (int i = 2; std::filesystem::exists(free_name, code); ++i) {
+    free_name = name + "-" + std::to_string(i);
+  }
+  // The file first: SQLite removes a log that lies beside no database or an empty one.
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    if (::rename((path + suffix).c_str(), (free_name + suffix).c_str()) != 0 && errno != ENOENT) {
+      const int error = errno;
+      return system_failure(path + suffix, "setting the damaged file aside", error);
+    }
+  }
+  return free_name;
 }
 
 Result<Database> Database::open_reader(const std::string& given_path, const Schema& schema) {
@@ -149,13 +179,14 @@ Result<void> Database::check_or_create_schema(const Schema& schema, bool may_wri
     return execute(("BEGIN IMMEDIATE;" + std::string(schema.sql) + finish).c_str());
   }
   if (*application != schema.application_id) {
-    return fail(ErrorCode::invalid, file + ": not a fixpoint " + std::string(schema.what));
+    return fail(ErrorCode::invalid, file + ": not a fixpoint " + std::string(schema.what) +
+                                        "; move the file away, or give the path of another one");
   }
   if (*version > schema.version) {
     return fail(ErrorCode::invalid,
-                file + ": " + std::string(schema.what) + " of version " + std::to_string(*version) +
-                    ", written by a newer fixpoint; this one knows versions up to " +
-                    std::to_string(schema.version));
+                file + ": was written by a newer fixpoint (" + std::string(schema.what) +
+                    " of version " + std::to_string(*version) + ", this one reads up to " +
+                    std::to_string(schema.version) + "); start that one, or move the file away");
   }
   if (*version == schema.version) return {};
   const std::int64_t oldest = schema.version - static_cast<std::int64_t>(schema.migrations.size());
@@ -176,9 +207,15 @@ Result<void> Database::check_or_create_schema(const Schema& schema, bool may_wri
   return execute((sql + finish).c_str());
 }
 
-Result<void> Database::execute(const char* sql) {
+bool Database::is_in_place() const {
+  int moved = 0;
+  const int code = sqlite3_file_control(handle_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  return code != SQLITE_OK || moved == 0;
+}
+
+Result<void> Database::execute(const char* sql, std::string_view doing) {
   if (sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
-    return tl::make_unexpected(last_error(handle_.get(), sql));
+    return tl::make_unexpected(last_error(handle_.get(), doing));
   }
   return {};
 }
@@ -187,7 +224,7 @@ Result<Statement> Database::prepare(std::string_view sql) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
-  if (code != SQLITE_OK) return tl::make_unexpected(last_error(handle_.get(), sql));
+  if (code != SQLITE_OK) return tl::make_unexpected(last_error(handle_.get(), "reading"));
   return Statement(statement);
 }
 

@@ -34,13 +34,21 @@ class Database {
   // (another kind of file, or a version newer than this program's).
   static Result<Database> open_writer(const std::string& path, const Schema& schema,
                                       std::uint64_t max_file_bytes);
+  // Renames a damaged file, with what SQLite keeps beside it, to `<path>.damaged-<UTC time>` and
+  // returns that name; another file of that name stays as it is. Errors: io (the lock is held, the
+  // folder).
+  static Result<std::string> set_aside(const std::string& path);
   // Reads only; never checkpoints. The file must exist, in this version.
   static Result<Database> open_reader(const std::string& path, const Schema& schema);
 
-  Result<void> execute(const char* sql);
+  // `doing` is for the message of an error, which does not repeat the statements.
+  Result<void> execute(const char* sql, std::string_view doing = "writing");
   Result<Statement> prepare(std::string_view sql);
   Result<void> prepare(Statement& statement, std::string_view sql);
   Result<std::int64_t> query_integer(const char* sql);
+  // False when the file's path leads to another file by now, or to none.
+  bool is_in_place() const;
+  std::string path() const { return sqlite3_db_filename(handle_.get(), "main"); }
   sqlite3* handle() const { return handle_.get(); }
 
  private:

@@ -7,12 +7,12 @@ Error last_error(sqlite3* connection, std::string_view doing) {
   const int primary = code & 0xFF;
   const char* file = sqlite3_db_filename(connection, "main");
   std::string message(file == nullptr ? "" : file);
-  message += ": ";
+  const bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
+  message += damaged ? ": the file is damaged: " : ": ";
   message += doing;
   message += ": ";
   message += sqlite3_errmsg(connection);
   message += " (SQLite " + std::to_string(code) + ")";
-  const bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
   return {damaged ? ErrorCode::corrupt : ErrorCode::io, std::move(message)};
 }
 
@@ -53,8 +53,10 @@ Result<bool> Statement::step() {
     case SQLITE_DONE:
       return false;
     default:
+      // Not the statement itself: it is long, and tells a reader of the log nothing.
       return tl::make_unexpected(
-          last_error(sqlite3_db_handle(statement_.get()), sqlite3_sql(statement_.get())));
+          last_error(sqlite3_db_handle(statement_.get()),
+                     sqlite3_stmt_readonly(statement_.get()) != 0 ? "reading" : "writing"));
   }
 }
 
