@@ -144,10 +144,27 @@ std::vector<Writer::Job> Writer::next_group(std::unique_lock<std::mutex>& lock) 
 
 void Writer::commit(std::span<const Job> group) {
   const Result<void> together = transact(group);
+  std::uint64_t kept = 0;
   for (std::size_t i = 0; i < group.size(); ++i) {
     const bool again = !together && group.size() > 1;
-    finish(group[i], again ? transact(group.subspan(i, 1)) : together);
+    const Result<void> outcome = again ? transact(group.subspan(i, 1)) : together;
+    finish(group[i], outcome);
+    if (outcome && group[i].counted) ++kept;
   }
+  if (!database_.is_in_place()) note_moved(kept);
+}
+
+// Such a file is of use to this process until it ends: jobs are done as ever. Then all is lost that
+// was written into it, so they count as failed.
+void Writer::note_moved(std::uint64_t jobs) {
+  {
+    const std::lock_guard lock(mutex_);
+    failed_ += jobs;
+  }
+  if (!on_error_) return;
+  on_error_({ErrorCode::io, database_.path() +
+                                ": was removed or replaced while it was in use; what is written "
+                                "is lost until a restart begins a new one"});
 }
 
 Result<void> Writer::transact(std::span<const Job> group) {

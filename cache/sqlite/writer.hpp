@@ -41,7 +41,9 @@ class Writer {
   };
 
   // `database` must outlive the writer and be used by nobody else, but by Work. `on_error` may be
-  // empty; it hears of each job that failed and of failed checkpoints, on the writer's thread.
+  // empty; it hears of each job that failed, of failed checkpoints, and of groups that were written
+  // into a file that is no longer at its path (their jobs are done, but count as failed), on the
+  // writer's thread.
   Writer(Database& database, std::size_t max_queue_bytes, OnError on_error, Upkeep upkeep = {});
   // Finishes the queue, checkpoints, and stops.
   ~Writer();
@@ -71,6 +73,7 @@ class Writer {
   std::vector<Job> next_group(std::unique_lock<std::mutex>& lock);
   void commit(std::span<const Job> group);
   Result<void> transact(std::span<const Job> group);
+  void note_moved(std::uint64_t jobs);  // the file; so many were done
   void finish(const Job& job, const Result<void>& outcome);
   bool upkeep_step();  // true: another one is due
   void checkpoint(int mode);

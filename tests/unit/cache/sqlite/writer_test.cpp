@@ -15,6 +15,7 @@
 namespace fixpoint::sqlite {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -96,6 +97,25 @@ TEST_F(WriterTest, AFailingJobTakesNoOtherWithIt) {
   EXPECT_EQ(rows(), 2);
   EXPECT_FALSE(writer.run([] { return Result<void>(fail(ErrorCode::io, "told to its caller")); }));
   EXPECT_EQ(writer.failed(), 3u);
+}
+
+TEST_F(WriterTest, WhatGoesIntoAFileThatWasRemovedCountsAsFailed) {
+  std::vector<std::string> errors;
+  std::vector<bool> outcomes;
+  Writer writer(*database_, 1 << 20, [&](const Error& error) { errors.push_back(error.message); });
+  const auto note = [&](const Result<void>& outcome) { outcomes.push_back(bool(outcome)); };
+  writer.submit(1, insert(1), note);
+  writer.flush();
+  EXPECT_EQ(writer.failed(), 0u);
+  std::filesystem::remove(path_);
+  writer.submit(1, insert(2), note);
+  writer.submit(1, insert(2), note);  // not unique: counts once
+  writer.flush();
+  EXPECT_EQ(writer.failed(), 2u);
+  EXPECT_THAT(outcomes, ElementsAre(true, true, false));  // this process still has them
+  EXPECT_THAT(errors, Contains(HasSubstr(path_ + ": was removed or replaced")));
+  EXPECT_TRUE(writer.run(insert(3)));
+  EXPECT_EQ(writer.failed(), 2u);
 }
 
 TEST_F(WriterTest, TheQueueIsBoundedByBytes) {
