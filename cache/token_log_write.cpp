@@ -23,9 +23,15 @@ constexpr const char* kInsertFingerprint =
     "INSERT INTO fingerprints VALUES(?1, ?2, ?3, ?4, ?4, 1) ON CONFLICT DO UPDATE SET"
     " first_seen_ms = min(first_seen_ms, excluded.first_seen_ms),"
     " last_seen_ms = max(last_seen_ms, excluded.last_seen_ms), generations = generations + 1";
-constexpr const char* kOldest =
-    "SELECT row, ifnull((SELECT length(packed) FROM tokens WHERE generation = row), 0)"
-    " FROM generations WHERE created_ms < ?1 ORDER BY created_ms, row LIMIT ?2";
+#define FIXPOINT_ROWS                                                                 \
+  "SELECT row, ifnull((SELECT length(packed) FROM tokens WHERE generation = row), 0)" \
+  " FROM generations"
+constexpr const char* kTooOld =
+    FIXPOINT_ROWS " WHERE created_ms < ?2 ORDER BY created_ms, row LIMIT ?1";
+// Not by their times: a clock that was ahead for an hour would leave generations that no later one
+// outlasts, for as long as it was ahead.
+constexpr const char* kOldest = FIXPOINT_ROWS " ORDER BY row LIMIT ?1";
+#undef FIXPOINT_ROWS
 constexpr const char* kDeleteGeneration = "DELETE FROM generations WHERE row = ?1";
 constexpr const char* kDeleteTokens = "DELETE FROM tokens WHERE generation = ?1";
 
@@ -60,6 +66,7 @@ Result<TokenLogWriteSide> TokenLogWriteSide::open(const TokenLogOptions& options
   for (const auto& [statement, sql] : {std::pair{&side.insert_generation_, kInsertGeneration},
                                        {&side.insert_tokens_, kInsertTokens},
                                        {&side.insert_fingerprint_, kInsertFingerprint},
+                                       {&side.too_old_, kTooOld},
                                        {&side.oldest_, kOldest},
                                        {&side.delete_generation_, kDeleteGeneration},
                                        {&side.delete_tokens_, kDeleteTokens}}) {
@@ -123,11 +130,14 @@ Result<TokenLogWriteSide::Step> TokenLogWriteSide::retain(std::int64_t now_ms) {
   // A sixteenth below, so that the file with its free pages stays under the limit while it fills.
   const std::uint64_t used = before->file - before->free, wanted = max_bytes_ - max_bytes_ / 16;
   Step step;
-  const std::int64_t oldest_kept =
-      max_age_.count() > 0 ? now_ms - max_age_.count() : std::numeric_limits<std::int64_t>::min();
+  const bool too_many = used > wanted;
+  if (!too_many) {
+    too_old_.bind(2, max_age_.count() > 0 ? now_ms - max_age_.count()
+                                          : std::numeric_limits<std::int64_t>::min());
+  }
   const Result<std::uint64_t> removed =
-      used > wanted ? remove_before(std::numeric_limits<std::int64_t>::max(), used - wanted)
-                    : remove_before(oldest_kept, std::numeric_limits<std::uint64_t>::max());
+      too_many ? remove(oldest_, used - wanted)
+               : remove(too_old_, std::numeric_limits<std::uint64_t>::max());
   if (!removed) return tl::make_unexpected(removed.error());
   if (*removed > 0) return Step{*removed, true};
 
@@ -155,19 +165,17 @@ Result<TokenLogWriteSide::Step> TokenLogWriteSide::retain(std::int64_t now_ms) {
   return step;
 }
 
-Result<std::uint64_t> TokenLogWriteSide::remove_before(std::int64_t created_ms,
-                                                       std::uint64_t bytes) {
+Result<std::uint64_t> TokenLogWriteSide::remove(sqlite::Statement& select, std::uint64_t bytes) {
   std::vector<std::int64_t> rows;
   {
-    const sqlite::ResetAtEnd at_end(oldest_);
-    oldest_.bind(1, created_ms);
-    oldest_.bind(2, std::int64_t{kStepGenerations});
+    const sqlite::ResetAtEnd at_end(select);
+    select.bind(1, std::int64_t{kStepGenerations});
     for (std::uint64_t found = 0; found < bytes;) {
-      const Result<bool> row = oldest_.step();
+      const Result<bool> row = select.step();
       if (!row) return tl::make_unexpected(row.error());
       if (!*row) break;
-      rows.push_back(oldest_.integer(0));
-      found += kRowBytes + static_cast<std::uint64_t>(oldest_.integer(1));
+      rows.push_back(select.integer(0));
+      found += kRowBytes + static_cast<std::uint64_t>(select.integer(1));
     }
   }
   for (const std::int64_t row : rows) {

@@ -26,9 +26,9 @@ class TokenLogWriteSide {
     std::uint64_t removed = 0;  // generations
     bool more = false;          // there is more to do
   };
-  // Removes at most kStepGenerations of the oldest generations that are too many or too old at
-  // `now_ms`, and no more than are too many; when there are none, gives at most kStepPages free
-  // pages back to the file system.
+  // Removes at most kStepGenerations of the generations that were written first, where they are too
+  // many, or of those that are too old at `now_ms`, and no more than are too many; when there are
+  // none, gives at most kStepPages free pages back to the file system.
   Result<Step> retain(std::int64_t now_ms);
 
   // Bytes that insert() took since the last call, about.
@@ -44,14 +44,14 @@ class TokenLogWriteSide {
   TokenLogWriteSide(sqlite::Database database, const TokenLogOptions& options)
       : database_(std::move(database)), max_bytes_(options.max_bytes), max_age_(options.max_age) {}
 
-  // Those created before, until they make up so many bytes; at most kStepGenerations. Returns how
-  // many.
-  Result<std::uint64_t> remove_before(std::int64_t created_ms, std::uint64_t bytes);
+  // The selected generations, until they make up so many bytes; at most kStepGenerations. Returns
+  // how many.
+  Result<std::uint64_t> remove(sqlite::Statement& select, std::uint64_t bytes);
   Result<void> forget_fingerprints();
 
   sqlite::Database database_;  // outlives its statements
   sqlite::Statement insert_generation_, insert_tokens_, insert_fingerprint_;
-  sqlite::Statement oldest_, delete_generation_, delete_tokens_;
+  sqlite::Statement too_old_, oldest_, delete_generation_, delete_tokens_;
   std::uint64_t max_bytes_;
   std::chrono::milliseconds max_age_;
   std::uint64_t growth_ = 0;

@@ -69,8 +69,7 @@ TEST_F(TokenLogRetention, WithoutLimitsNothingGoes) {
 
 TEST_F(TokenLogRetention, ASmallerLimitTakesTheOldestAndShrinksTheFile) {
   log_ = open(options_);
-  // 8 MB, written out of order: times 0, 100, 200, 300, 1, 101, ...
-  for (int i = 0; i < 400; ++i) append(large(i, i % 4 * 100 + i / 4));
+  for (int i = 0; i < 400; ++i) append(large(i, i));  // 8 MB
   log_->flush();
   EXPECT_GT(size_at_rest(), 7u << 20);
   log_.reset();
@@ -110,6 +109,21 @@ TEST_F(TokenLogRetention, TheFileStaysBelowItsLimitWhileItIsWritten) {
   EXPECT_EQ(counters.removed + ids().size(), 600u);
   EXPECT_EQ(ids().back(), id_of(599));
   EXPECT_LE(size_at_rest(), options_.max_bytes);
+}
+
+TEST_F(TokenLogRetention, WhatAClockThatWasAheadWroteGoesInItsTurn) {
+  options_.max_bytes = 4 << 20;
+  log_ = open(options_);
+  for (int i = 0; i < 400; ++i) {
+    append(large(i, hours_ago(i < 200 ? -1'000'000 : 1) + i));
+    if (i % 20 != 19) continue;
+    log_->flush();
+    ASSERT_TRUE(log_->enforce_retention());
+  }
+  const std::vector<std::string> kept = ids();
+  ASSERT_GT(kept.size(), 100u);
+  EXPECT_THAT(kept, ::testing::Contains(id_of(399)));
+  EXPECT_THAT(kept, ::testing::Not(::testing::Contains(id_of(199))));
 }
 
 // However large they are: a handful of them is most of the file.
