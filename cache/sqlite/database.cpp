@@ -68,7 +68,9 @@ Result<Database> Database::open(const std::string& path, int flags) {
   database.handle_.reset(handle);  // SQLite hands out a connection to close even when it fails
   if (code != SQLITE_OK) {
     if (handle == nullptr) return fail(ErrorCode::io, path + ": out of memory");
-    return tl::make_unexpected(last_error(handle, "opening"));
+    Error error = last_error(handle, "opening");
+    if (!error.message.starts_with(path)) error.message.insert(0, path);  // no file, no name of it
+    return tl::make_unexpected(std::move(error));
   }
   // First of all: it covers the locks that the pragmas after it take.
   sqlite3_busy_timeout(handle, 5000);

@@ -1,5 +1,7 @@
 #include "cache/sqlite/statement.hpp"
 
+#include <system_error>
+
 namespace fixpoint::sqlite {
 
 Error last_error(sqlite3* connection, std::string_view doing) {
@@ -12,6 +14,11 @@ Error last_error(sqlite3* connection, std::string_view doing) {
   message += doing;
   message += ": ";
   message += sqlite3_errmsg(connection);
+  // "disk I/O error" and "unable to open database file" do not say why: a full disk, permissions.
+  const int system = sqlite3_system_errno(connection);
+  if (system != 0 && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN)) {
+    message += ": " + std::generic_category().message(system);
+  }
   message += " (SQLite " + std::to_string(code) + ")";
   return {damaged ? ErrorCode::corrupt : ErrorCode::io, std::move(message)};
 }

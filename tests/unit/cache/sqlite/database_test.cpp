@@ -55,6 +55,14 @@ TEST_F(DatabaseTest, AnErrorIsOneSentenceWithoutTheStatements) {
   EXPECT_THAT(insert->run().error().message, HasSubstr(path_ + ": writing: datatype mismatch"));
 }
 
+TEST_F(DatabaseTest, AnErrorOfTheSystemSaysWhichAndOfWhatFile) {
+  const Result<Database> missing = Database::open_reader(path_, kSchema);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message, path_ +
+                                         ": opening: unable to open database file: No such file or "
+                                         "directory (SQLite 14)");
+}
+
 TEST_F(DatabaseTest, ADamagedFileIsSetAsideAndNeverOverwritesAnother) {
   std::string names[3];
   for (int i = 0; i < 3; ++i) {
