@@ -25,7 +25,8 @@ using AnswerChunk = SseEvent;
 // The last event of a success.
 struct AnswerComplete {
   // The whole answer as a plain response's JSON. For streamed answers it is assembled from the
-  // chunks, so that every waiter gets the form that it asked for.
+  // chunks, so that every waiter gets the form that it asked for. Null: they could not be put
+  // together for certain, and are the answer's only form.
   std::shared_ptr<const std::string> body;
   std::vector<SseEvent> end;         // what a stream that has shown the chunks still has to send
   std::string generation;            // token log id; empty: not logged

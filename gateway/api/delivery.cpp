@@ -195,6 +195,15 @@ Task<void> Delivery::finish(const AnswerComplete& complete) {
   exchange_.generation = complete.generation;
   exchange_.response_model = complete.model;
   exchange_.finish_reason = complete.finish_reason;
+  if (!complete.body && (!plan_.request.stream || events_ == 0)) {
+    const auto error = api_error(502, "upstream_error", "upstream_invalid_response",
+                                 "Another request's stream gave this answer, in pieces that could "
+                                 "not be put together for certain; ask again");
+    const AnswerFailure failure{
+        error.status, {}, error.body(api_of(plan_.request.endpoint), exchange_.id)};
+    co_await fail(failure);
+    co_return;
+  }
   if (!plan_.request.stream) {
     if (!complete.generation.empty()) headers_.set("x-fixpoint-generation", complete.generation);
     if (complete.cost_microdollars >= 0) {

@@ -165,6 +165,7 @@ Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent 
     if (key_again) key = key_again();
     keep(event.body);
   }
+  if (!faithful) event.body = nullptr;
   event.generation = gateway.log ? record.id : std::string();
   event.model = record.model;
   event.finish_reason = record.finish_reason;

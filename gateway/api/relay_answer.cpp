@@ -190,8 +190,9 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
     estimate_usage(summary, events_);
     if (summary.text_bytes > 0) upstream().warn_of_missing_usage();
   }
+  job_->faithful = !assembler_ || assembler_->faithful();
   const bool storable =
-      (!assembler_ || assembler_->faithful()) &&
+      job_->faithful &&
       (summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
                                             job_->gateway.recording != Recording::off)));
   job_->record_summary(std::move(summary));

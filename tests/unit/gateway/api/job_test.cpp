@@ -32,6 +32,26 @@ TEST(AnswerJob, ALongAnswerIsRecordedButNotCached) {
   EXPECT_TRUE(is_kept(Recording::record, 1000));
 }
 
+struct Nobody final : Sleeper {
+  void wake() override {}
+};
+
+TEST(AnswerJob, AStreamThatCannotBePutTogetherHasNoOtherForm) {
+  Cores cores(1);
+  Gateway gateway(Config(), cores);
+  for (const bool faithful : {true, false}) {
+    AnswerJob job(gateway);
+    job.settings = gateway.settings();
+    job.flight = std::make_shared<AnswerFlight>();
+    job.faithful = faithful;
+    const auto reader = job.flight->join(std::make_shared<Nobody>());
+    ASSERT_TRUE(job.complete("{}", Json::object(), SseEvent{}, false));
+    const auto event = reader->next();
+    ASSERT_NE(event, nullptr);
+    EXPECT_EQ(std::get<AnswerComplete>(*event).body != nullptr, faithful);
+  }
+}
+
 TEST(GenerationId, BeginsWithItsTime) {
   const auto early = new_generation_id(1'764'000'000'000),
              late = new_generation_id(1'764'000'000'001);
