@@ -12,25 +12,29 @@ namespace {
 // Write errors come in bursts, one for each entry of a group: one line tells of all.
 class RateLimitedWarning {
  public:
-  explicit RateLimitedWarning(std::string prefix) : prefix_(std::move(prefix)) {}
+  RateLimitedWarning(std::string prefix, std::string remedy)
+      : prefix_(std::move(prefix)), remedy_(std::move(remedy)) {}
   void operator()(const Error& error) {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < std::chrono::seconds(1)) return;
     last_ = now;
-    log_warning(prefix_ + error.message);
+    log_warning(prefix_ + error.message + (error.code == ErrorCode::corrupt ? remedy_ : ""));
   }
 
  private:
-  std::string prefix_;
+  std::string prefix_, remedy_;
   std::chrono::steady_clock::time_point last_{};
 };
 
-std::function<void(const Error&)> warn(std::string prefix) {
+// `remedy` follows an error that tells of damage.
+std::function<void(const Error&)> warn(std::string prefix, std::string remedy = {}) {
   // Shared: std::function copies what it holds. Each store calls it from one thread.
-  return [warning = std::make_shared<RateLimitedWarning>(std::move(prefix))](const Error& error) {
-    (*warning)(error);
-  };
+  return [warning = std::make_shared<RateLimitedWarning>(std::move(prefix), std::move(remedy))](
+             const Error& error) { (*warning)(error); };
 }
+
+// Of damage that did not show when the file was opened.
+constexpr const char* kBeginAnew = "; move the file away and restart to begin a new one";
 
 // Redis has to see now and then that an entry is used, and another gateway's purge has to be seen
 // here.
@@ -64,7 +68,9 @@ auto open_or_begin_anew(const std::string& what, const std::string& path, Open o
   auto opened = open();
   if (opened || opened.error().code != ErrorCode::corrupt) return opened;
   const auto aside = sqlite::Database::set_aside(path);
-  if (!aside) return tl::make_unexpected(aside.error());
+  if (!aside) {
+    return fail(aside.error().code, opened.error().message + "; " + aside.error().message);
+  }
   log_error(what + ": " + opened.error().message + "; it is " + *aside +
             " now, with all its rows, and a new file begins");
   return open();
@@ -74,7 +80,7 @@ Result<std::unique_ptr<Store>> open_embedded(const CacheConfig& config) {
   SqliteStoreOptions options;
   options.path = config.path;
   options.limits = limits_of(config);
-  options.on_write_error = warn("cache: ");
+  options.on_write_error = warn("cache: ", kBeginAnew);
   return open_or_begin_anew("cache", options.path, [&] { return open_sqlite_store(options); });
 }
 
@@ -114,7 +120,7 @@ Result<void> open_log(Gateway& gateway, const TokenLogConfig& config) {
   options.max_age = config.max_age;
   options.keep_text = config.text == TextCapture::full;
   options.redact = config.redact;
-  options.on_write_error = warn("token log: ");
+  options.on_write_error = warn("token log: ", kBeginAnew);
   return open_or_begin_anew("token log", options.path, [&]() -> Result<void> {
     auto log = TokenLog::open(options);
     if (!log) return tl::make_unexpected(std::move(log.error()));

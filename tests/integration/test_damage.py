@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 import signal
+import sqlite3
 import tempfile
 import unittest
 
@@ -93,6 +94,26 @@ class Damage(GatewayTest):
                 file.seek(PAGE)
                 file.write(os.urandom(size - PAGE))
         self.ask(gateway, self.PROMPTS + ["new"])
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_what_opening_does_not_show_stops_nothing(self):
+        self.fill()
+        for name, table in {"cache.db": "entries", "log.db": "generations"}.items():
+            with sqlite3.connect(self.data / name) as database:
+                query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+                (page,) = database.execute(query, (table,)).fetchone()
+            with open(self.data / name, "r+b") as file:
+                file.seek((page - 1) * PAGE)
+                file.write(os.urandom(PAGE))
+        gateway = self.start()
+        self.assertEqual(self.ask(gateway, self.PROMPTS), ["fixpoint; fwd=miss; detail=store-error"] * 3)
+        for name, what in self.STORES.items():
+            wait_logged(self, gateway, f"warning {what}: {self.data / name}: the file is damaged: writing: ")
+            self.assertEqual(self.aside(name), [])
+        self.assertIn("; move the file away and restart to begin a new one", gateway.log())
+        for series in ("fixpoint_cache_write_failures_total", "fixpoint_log_write_failures_total"):
+            wait_until(self, lambda series=series: metric(gateway.port, series) >= 3, f"{series} is 3")
+        self.assertEqual(self.ask(gateway, self.PROMPTS), ["fixpoint; hit"] * 3)  # of memory
         self.assertEqual(gateway.stop(), 0)
 
     def test_a_file_that_was_taken_away_is_told_of(self):
