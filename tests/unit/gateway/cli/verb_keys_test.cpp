@@ -140,7 +140,7 @@ TEST_F(VerbKeys, AFileInUseWithoutAGatewayToAskSaysSo) {
   const auto tenants = gateway();
   const Ran ran = create(named("other"));
   EXPECT_EQ(ran.code, kExitFailed);
-  EXPECT_THAT(ran.err, HasSubstr("locked"));
+  EXPECT_THAT(ran.err, HasSubstr("another fixpoint"));
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST_F(KeyStoreTest, OneProcessAtATime) {
   const auto second = KeyStore::open(path_);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::io);
-  EXPECT_THAT(second.error().message, HasSubstr("locked"));
+  EXPECT_THAT(second.error().message, HasSubstr("another fixpoint"));
 }
 
 TEST_F(KeyStoreTest, AnotherFileIsNoKeyFile) {
