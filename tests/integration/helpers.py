@@ -38,10 +38,15 @@ def wait_logged(test, gateway, text):
 
 
 @contextlib.contextmanager
-def leaving(port, model, **fields):
-    """A request whose client is there within the block only; the value is its socket."""
+def leaving(port, model, receive_buffer=None, **fields):
+    """A request whose client is there within the block only; the value is its socket. With a small receive buffer what
+    the client does not read soon fills the buffers on the way."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "I leave"}], **fields}).encode()
-    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as connection:
+    with socket.socket() as connection:
+        connection.settimeout(PATIENCE_S)
+        if receive_buffer:  # before the connection is made: it decides the window's scale
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.connect(("127.0.0.1", port))
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
                            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         yield connection

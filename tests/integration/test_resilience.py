@@ -155,7 +155,7 @@ class SlowReaders(GatewayTest):
                 "routes": [{"model": "*", "upstream": "u"}]}
 
     def test_they_are_not_the_upstreams_fault(self):
-        with leaving(self.gateway.port, "mock-stream-100000-0", stream=True) as slow:
+        with leaving(self.gateway.port, "mock-stream-100000-0", receive_buffer=4096, stream=True) as slow:
             wait_until(self, lambda: self.mock.stats()["requests"], "it streams")
             # It reads nothing until the time is over. What it takes to fill the buffers on the way is the gateway's own
             # time, and must be less than half of the timeout, with sanitizers, too.
