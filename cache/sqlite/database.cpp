@@ -52,8 +52,9 @@ Result<Database::FileLock> Database::FileLock::acquire(const std::string& path) 
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     if (error == EWOULDBLOCK) {
-      return fail(ErrorCode::io,
-                  path + ": another fixpoint has the file open for writing; stop that one first");
+      return fail(
+          ErrorCode::io,
+          path + ": locked: another fixpoint has the file open for writing; stop that one first");
     }
     return system_failure(path, "locking", error);
   }
