@@ -195,6 +195,12 @@ class SingleFlight {
     return {slot, slot->join(sleeper), true};
   }
 
+  // Whether join() would find a flight, were it called now.
+  bool has(const std::string& key) const {
+    const std::lock_guard lock(mutex_);
+    return flights_.contains(key);
+  }
+
   // Later requests start a flight of their own. The leader calls it after the answer was handed to
   // the store, so that a request finds the flight or the entry, never neither.
   void remove(const std::string& key, const Ptr& flight) {

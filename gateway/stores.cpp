@@ -1,6 +1,9 @@
 #include "gateway/stores.hpp"
 
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "cache/sqlite/database.hpp"
@@ -60,13 +63,26 @@ Result<std::unique_ptr<Store>> open_shared(const CacheConfig& config) {
   return open_redis_store(options);
 }
 
+// Whether the file still begins as SQLite's do.
+bool was_database(const std::string& path) {
+  constexpr std::string_view kBegin("SQLite format 3", 16);  // with its zero byte
+  std::string begin(kBegin.size(), ' ');
+  std::ifstream(path, std::ios::binary).read(begin.data(), static_cast<long>(begin.size()));
+  return begin == kBegin;
+}
+
 // Damage must not keep a gateway from its work: what the file had were copies of answers, or a
 // history, and whoever wants them finds them in the file that was set aside.
 template <class Open>
-auto open_or_begin_anew(const std::string& what, const std::string& path, Open open)
-    -> decltype(open()) {
+auto open_or_begin_anew(const std::string& what, const std::string& path,
+                        const std::string& data_dir, Open open) -> decltype(open()) {
   auto opened = open();
   if (opened || opened.error().code != ErrorCode::corrupt) return opened;
+  // A path that was mistyped leads to somebody's file.
+  if (std::filesystem::path(path).parent_path() != data_dir && !was_database(path)) {
+    return fail(ErrorCode::corrupt,
+                opened.error().message + "; if it is this gateway's, move it away");
+  }
   const auto aside = sqlite::Database::set_aside(path);
   if (!aside) {
     return fail(aside.error().code, opened.error().message + "; " + aside.error().message);
@@ -76,12 +92,14 @@ auto open_or_begin_anew(const std::string& what, const std::string& path, Open o
   return open();
 }
 
-Result<std::unique_ptr<Store>> open_embedded(const CacheConfig& config) {
+Result<std::unique_ptr<Store>> open_embedded(const Config& all) {
+  const CacheConfig& config = all.cache;
   SqliteStoreOptions options;
   options.path = config.path;
   options.limits = limits_of(config);
   options.on_write_error = warn("cache: ", kBeginAnew);
-  return open_or_begin_anew("cache", options.path, [&] { return open_sqlite_store(options); });
+  return open_or_begin_anew("cache", options.path, all.data_dir,
+                            [&] { return open_sqlite_store(options); });
 }
 
 Result<void> open_recordings(Gateway& gateway, const ServeArguments& arguments) {
@@ -101,7 +119,7 @@ Result<void> open_cache(Gateway& gateway, const ServeArguments& arguments) {
   const auto& config = arguments.config.cache;
   if (arguments.record_dir || arguments.replay_dir) return open_recordings(gateway, arguments);
   if (!config.enabled) return {};
-  auto below = config.redis_url.empty() ? open_embedded(config) : open_shared(config);
+  auto below = config.redis_url.empty() ? open_embedded(arguments.config) : open_shared(config);
   if (!below) return tl::make_unexpected(std::move(below.error()));
   if (config.memory_bytes == 0) {
     gateway.store = std::move(*below);
@@ -112,7 +130,8 @@ Result<void> open_cache(Gateway& gateway, const ServeArguments& arguments) {
   return {};
 }
 
-Result<void> open_log(Gateway& gateway, const TokenLogConfig& config) {
+Result<void> open_log(Gateway& gateway, const Config& all) {
+  const TokenLogConfig& config = all.log;
   if (!config.enabled) return {};
   TokenLogOptions options;
   options.path = config.path;
@@ -121,7 +140,7 @@ Result<void> open_log(Gateway& gateway, const TokenLogConfig& config) {
   options.keep_text = config.text == TextCapture::full;
   options.redact = config.redact;
   options.on_write_error = warn("token log: ", kBeginAnew);
-  return open_or_begin_anew("token log", options.path, [&]() -> Result<void> {
+  return open_or_begin_anew("token log", options.path, all.data_dir, [&]() -> Result<void> {
     auto log = TokenLog::open(options);
     if (!log) return tl::make_unexpected(std::move(log.error()));
     auto seen = (*log)->fingerprints();
@@ -166,7 +185,7 @@ bool open_stores(Gateway& gateway, const ServeArguments& arguments) {
   };
   return opened("keys", open_tenants(gateway, config)) &&
          opened("cache", open_cache(gateway, arguments)) &&
-         opened("token log", open_log(gateway, config.log));
+         opened("token log", open_log(gateway, config));
 }
 
 }  // namespace fixpoint

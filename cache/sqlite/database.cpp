@@ -128,7 +128,10 @@ Result<Database> Database::open_writer(const std::string& given_path, const Sche
 }
 
 Result<std::string> Database::set_aside(const std::string& given_path) {
-  const std::string path = std::filesystem::absolute(given_path).string();
+  // Not the link to it: the new file begins where the old one was.
+  std::error_code unresolved;
+  std::string path = std::filesystem::canonical(given_path, unresolved).string();
+  if (unresolved) path = std::filesystem::absolute(given_path).string();
   // Whoever holds it has begun a new file already.
   const Result<FileLock> lock = FileLock::acquire(path + ".lock");
   if (!lock) return tl::make_unexpected(lock.error());
@@ -149,6 +152,10 @@ Result<std::string> Database::set_aside(const std::string& given_path) {
       const int error = errno;
       return system_failure(path + suffix, "setting the damaged file aside", error);
     }
+  }
+  // SQLite opens no link that leads nowhere; an empty file is a new one to it.
+  if (std::filesystem::is_symlink(given_path, code)) {
+    ::close(::open(path.c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   }
   return free_name;
 }

@@ -130,12 +130,12 @@ ApiError cache_miss(const Gateway& gateway, const Plan& plan, const std::string&
 }
 
 // Holds what the answer is expected to take of the key's limits, where it has any.
-std::optional<ApiError> hold_tokens(const Gateway& gateway, const Plan& plan,
-                                    const Request& request, AnswerJob& job) {
+ApiResult<TokenHoldPtr> hold_tokens(const Gateway& gateway, const Plan& plan,
+                                    const Request& request) {
   // Counting tokens costs none.
   if (!plan.tenant || !plan.tenant->key.policy.limits_tokens() ||
       plan.request.endpoint == Endpoint::count_tokens) {
-    return {};
+    return nullptr;
   }
   // Named as the job will be priced: for whichever upstream answers.
   std::vector<std::string_view> models;
@@ -144,11 +144,7 @@ std::optional<ApiError> hold_tokens(const Gateway& gateway, const Plan& plan,
     if (!plan.settings->has_price(models.back())) models.back() = plan.request.model;
   }
   if (plan.engine) models.push_back(plan.request.model);
-  const auto expected = expected_tokens(plan.request, request.body);
-  auto hold = gateway.tenants->hold(*plan.tenant, models, expected);
-  if (!hold) return std::move(hold.error());
-  job.hold = std::move(*hold);
-  return {};
+  return gateway.tenants->hold(*plan.tenant, models, expected_tokens(plan.request, request.body));
 }
 
 // Looks the answer up, joins the flight that is making it, or starts making it.
@@ -176,6 +172,17 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
   }
 
   source.cache_status = "fixpoint; fwd=" + forward;
+  // Before others can join: a key that has nothing left fails its own request alone.
+  TokenHoldPtr hold;
+  const bool joins = plan.look_up && gateway.flights.has(plan.key.name());
+  if (!joins) {
+    auto held = hold_tokens(gateway, plan, *request);
+    if (!held) {
+      source.error = std::move(held.error());
+      co_return;
+    }
+    hold = std::move(*held);
+  }
   AnswerFlights::Joined joined;
   if (plan.look_up) {
     joined = gateway.flights.join(plan.key.name(), sleeper);
@@ -207,10 +214,15 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
   exchange.cache = !plan.look_up  ? CacheResult::bypass
                    : store_failed ? CacheResult::error
                                   : CacheResult::miss;
-  if (const auto refused = hold_tokens(gateway, plan, *request, *job)) {
-    job->fail(*refused);  // those who joined hear of it too
-    co_return;
+  if (joins) {  // the other flight ended just then, without an answer to keep
+    auto held = hold_tokens(gateway, plan, *request);
+    if (!held) {
+      job->fail(held.error());
+      co_return;
+    }
+    hold = std::move(*held);
   }
+  job->hold = std::move(hold);
   exchange.upstream = job->record.provider;
   if (gateway.log) source.generation = job->record.id;
   const auto executor = co_await net::this_coro::executor;

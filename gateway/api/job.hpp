@@ -45,7 +45,7 @@ struct AnswerJob {
   // Makes the key again, where the generation may have changed it (log.fingerprint_epoch).
   std::function<CacheKey()> key_again;
   bool asked_logprobs = false;
-  bool faithful = true;  // false: the text of the stream's answer may lack what its events said
+  bool faithful = true;      // false: the text of the stream's answer may lack what its events said
   std::string no_logprobs;   // why there are none, where that is known
   CacheKey key;              // hex empty: none was made
   std::string called_model;  // what the maker calls the requested model

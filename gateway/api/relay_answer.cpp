@@ -7,6 +7,7 @@
 #include "gateway/api/relay.hpp"
 #include "gateway/dialects/hidden_logprobs.hpp"
 #include "gateway/json_guard.hpp"
+#include "gateway/log.hpp"
 #include "gateway/upstream/retry.hpp"
 
 namespace fixpoint {
@@ -94,9 +95,10 @@ Task<void> Relay::relay_stream() {
       co_return;
     }
     const bool in_time = co_await wait_for_readers();
-    if (!in_time) {
-      stream_failed({ErrorCode::timeout,
-                     "its readers took longer than the answer may as a whole (total_timeout)"});
+    if (!in_time) {  // not the upstream's fault
+      set_failed({ErrorCode::timeout,
+                  "its readers took longer than the answer may as a whole (total_timeout)"});
+      if (head_published_) end_failed();
       co_return;
     }
   }
@@ -190,11 +192,13 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
     estimate_usage(summary, events_);
     if (summary.text_bytes > 0) upstream().warn_of_missing_usage();
   }
-  job_->faithful = !assembler_ || assembler_->faithful();
+  const bool faithful = !assembler_ || assembler_->faithful();
+  job_->faithful = faithful || !work_.stream;  // who asked for the text alone gets what there is
   const bool storable =
-      job_->faithful &&
+      faithful &&
       (summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
                                             job_->gateway.recording != Recording::off)));
+  if (!faithful && job_->store) tell_of_unstored();
   job_->record_summary(std::move(summary));
   if (call_.strip_logprobs) take_out_logprobs(answer);
   if (text.empty() || call_.strip_logprobs) text = dump(answer);
@@ -212,6 +216,16 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
   over_ = true;
   if (permit_) permit_->succeeded();
   if (logprobs_refused_) upstream().remember_refused_logprobs(work_.model);
+}
+
+// Else nobody would know why the same request is a miss for ever.
+void Relay::tell_of_unstored() {
+  if (job_->gateway.recording == Recording::record) {
+    log_error("not recorded: the stream for " + job_->request_id +
+              " cannot be put together for certain");
+  } else {
+    upstream().warn_of_unstored();
+  }
 }
 
 void Relay::stream_failed(const Error& error) {

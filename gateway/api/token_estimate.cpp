@@ -16,6 +16,8 @@ constexpr std::uint64_t kTokensPerMedium = 1000;
 // Of an answer whose request sets no limit: above what most answers have, so that a burst cannot
 // pass a limit by much, and so low that a small limit still lets several requests run at once.
 constexpr std::uint64_t kExpectedCompletion = 1000;
+// Of any answer: agents allow 32,000 tokens with every request and take some hundred.
+constexpr std::uint64_t kMostExpected = 4000;
 // Of a string, to tell encoded bytes from text: no text goes on for so long without a space.
 constexpr std::size_t kLook = 1024;
 
@@ -88,7 +90,7 @@ std::uint64_t expected_completion(const ClientRequest& request) {
   std::uint64_t each = kExpectedCompletion;
   for (const char* name : {"max_completion_tokens", "max_output_tokens", "max_tokens"}) {
     if (const auto limit = whole_number(request, name)) {
-      each = *limit;
+      each = std::min(*limit, kMostExpected);
       break;
     }
   }

@@ -18,7 +18,7 @@ constexpr std::uint64_t kBytesPerToken = 4;
 std::uint64_t estimate_prompt_tokens(std::string_view body);
 
 // What the answer to a request is expected to take before it is made. The completion is as long as
-// the request allows, for each of the answers that it wants.
+// the request allows, but not longer than answers are, for each of those that it wants.
 TokenCounts expected_tokens(const ClientRequest& request, std::string_view body);
 
 }  // namespace fixpoint

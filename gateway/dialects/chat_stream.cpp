@@ -30,12 +30,14 @@ bool is_closed(std::string_view name, const std::string& text) {
   return name == "data" && text.ends_with('=');
 }
 
-Json* find_indexed(Json& array, std::size_t index) {
-  const auto same = std::find_if(array.begin(), array.end(), [&](const Json& seen) {
-    const Json* its = member(seen, "index");
-    return its && *its == index;
+// Of the same index and the same type: OpenRouter's reasoning_details are all of index 0, summaries
+// and what is encrypted alike. The last one: an item that follows others of its kind goes on.
+Json* find_indexed(Json& array, std::size_t index, const Json* type) {
+  const auto same = std::find_if(array.rbegin(), array.rend(), [&](const Json& seen) {
+    const Json *its = member(seen, "index"), *its_type = member(seen, "type");
+    return its && *its == index && (!type || !its_type || *type == *its_type);
   });
-  return same == array.end() ? nullptr : &*same;
+  return same == array.rend() ? nullptr : &*same;
 }
 
 // Null, or a string that is replaced as a whole: an event may repeat it.
@@ -68,8 +70,9 @@ Result<void> ChatAssembler::merge_value(std::string_view name, Json& into, const
       faithful_ = faithful_ && !is_closed(name, whole);
       whole += text;
     } else {
-      // Pieces of a text of a name that is not known look like this.
-      faithful_ = faithful_ && (whole.empty() || whole == text);
+      // Pieces of a text of a name that is not known look like this. Azure's filters find more as
+      // the text grows.
+      faithful_ = faithful_ && (whole.empty() || whole == text || name == "severity");
       whole = text;
     }
     return {};
@@ -80,7 +83,8 @@ Result<void> ChatAssembler::merge_value(std::string_view name, Json& into, const
   if (value.is_array() && is_indexed(value)) {
     if (!into.is_array()) into = Json::array();
     for (const auto& item : value) {
-      if (Json* same = find_indexed(into, item["index"].get<std::size_t>())) {
+      const auto index = item["index"].get<std::size_t>();
+      if (Json* same = find_indexed(into, index, member(item, "type"))) {
         if (auto merged = merge_delta(*same, item); !merged) return merged;
         continue;
       }
@@ -213,6 +217,7 @@ void ChatAssembler::learn(std::string_view text, const Json& chunk) {
       const Json& calls = (*delta)["tool_calls"];
       if (!calls.is_array() || calls.size() != 1 || !is_indexed(calls)) return;
       call_index_ = count_member(calls[0], "index");
+      call_type_ = has_value(calls[0], "type") ? calls[0]["type"] : Json();
       for (const auto& [name, value] : calls[0].items()) {
         if (name != "index" && name != "function" && !is_repeatable(name, value)) return;
       }
@@ -237,7 +242,8 @@ std::string* ChatAssembler::repeated_target() {
   const auto found = message.find(name_);
   if (found == message.end()) return nullptr;
   if (name_ != "tool_calls") return found->get_ptr<std::string*>();
-  Json* call = found->is_array() ? find_indexed(*found, call_index_) : nullptr;
+  const Json* type = call_type_.is_null() ? nullptr : &call_type_;
+  Json* call = found->is_array() ? find_indexed(*found, call_index_, type) : nullptr;
   if (!call || !object_member(*call, "function")) return nullptr;
   Json& function = (*call)["function"];
   const auto arguments = function.find("arguments");

@@ -38,6 +38,7 @@ class ChatAssembler final : public StreamAssembler {
   std::size_t choice_ = 0;
   std::string name_;  // of the message's member; "tool_calls": arguments of the call below
   std::size_t call_index_ = 0;  // as the chunks count
+  Json call_type_;              // null: they do not say
 };
 
 // "[DONE]" included.

@@ -25,6 +25,14 @@ bool is_object_schema(const Json& schema) {
   return has_type(schema, "object") || object_member(schema, "properties");
 }
 
+// Any names, and none that are given: closed, it could only be empty.
+bool is_map(const Json& schema) {
+  const Json* properties = object_member(schema, "properties");
+  const Json* others = member(schema, "additionalProperties");
+  if (properties && !properties->empty()) return false;
+  return others ? *others != false : !properties;
+}
+
 bool holds_schemas_by_name(std::string_view keyword) {
   return keyword == "$defs" || keyword == "definitions" || keyword == "properties";
 }
@@ -113,14 +121,19 @@ Json schema_for_anthropic(const Json& schema, const std::string& path, Notes& no
       out[name] = schema_for_anthropic(value, path, notes);
     } else if (is_kept(schema, name, value)) {
       out[name] = value;
-    } else if (name == "additionalProperties" && is_object_schema(schema)) {
-      if (value != false) announce(name, path, notes);
+    } else if (name == "additionalProperties" && value == false && is_object_schema(schema)) {
+      continue;  // as below
     } else if (name != "$schema") {
       announce(name, path, notes);
       moved += (moved.empty() ? "{" : ", ") + name + ": " + to_text(value);
     }
   }
   if (is_object_schema(schema) && !reference) {
+    if (is_map(schema)) {
+      notes.refuse(path,
+                   "has an object whose properties have no names ('additionalProperties'); "
+                   "Anthropic's structured outputs take objects with named properties only");
+    }
     if (!out.contains("type")) out["type"] = "object";
     if (!out.contains("properties")) out["properties"] = Json::object();
     out["additionalProperties"] = false;

@@ -31,6 +31,10 @@ AdmissionOptions admission_options(const UpstreamConfig& config) {
   return {config.name, config.max_concurrency, config.max_queue, config.queue_timeout};
 }
 
+bool is_same_place(const UpstreamConfig& a, const UpstreamConfig& b) {
+  return a.base_url == b.base_url && a.proxy == b.proxy;
+}
+
 std::optional<KeyRing> key_ring(const UpstreamConfig& config) {
   if (!config.api_keys.empty()) return std::optional<KeyRing>(std::in_place, config.api_keys);
   if (config.api_key.empty()) return std::nullopt;
@@ -42,7 +46,9 @@ std::optional<KeyRing> key_ring(const UpstreamConfig& config) {
 Upstream::Upstream(const UpstreamConfig& configuration, Cores& cores, RequestMetrics& all_metrics,
                    const Upstream* previous)
     : config(configuration),
-      admission(previous ? previous->admission : Admission(admission_options(config))),
+      admission(previous && is_same_place(previous->config, config)
+                    ? previous->admission
+                    : Admission(admission_options(config))),
       breaker(config.breaker_failures, config.breaker_cooldown),
       keys(key_ring(config)),
       metrics(*all_metrics.upstream(config.name)),
@@ -96,6 +102,12 @@ void Upstream::warn_of_missing_usage() {
   if (warned_of_usage_.exchange(true)) return;
   log_warning("upstream '" + config.name +
               "' answers without usage: tokens are estimated from the text");
+}
+
+void Upstream::warn_of_unstored() {
+  if (warned_of_unstored_.exchange(true)) return;
+  log_warning("upstream '" + config.name +
+              "' sends streams that cannot be put together for certain: they are not stored");
 }
 
 }  // namespace fixpoint

@@ -25,7 +25,8 @@ namespace fixpoint {
 // Thread-safe. Kept by everybody who uses it; the cores and the metrics must outlive it.
 //
 // A reload that changes anything about an upstream makes a new version of it. Its calls, running
-// and waiting, stay the upstream's, so both versions share one Admission. What the old one learned
+// and waiting, stay the upstream's, so both versions share one Admission, unless it is at another
+// address now: calls that hang at the old one are none of the new one's. What the old one learned
 // (breaker, resting keys, connections, refused log-probabilities) was about another address or
 // account, or is what the change is meant to mend: the new one begins without it.
 class Upstream {
@@ -59,6 +60,8 @@ class Upstream {
   void remember_refused_logprobs(std::string_view model);
   // Once: its answers have no usage, so what they cost is an estimate.
   void warn_of_missing_usage();
+  // Once: it sends streams that cannot be put together for certain, so the cache lacks them.
+  void warn_of_unstored();
 
  private:
   static constexpr std::size_t kMaxRemembered = 1024;  // models
@@ -66,7 +69,7 @@ class Upstream {
   Cores& cores_;
   const std::string ca_digest_;
   std::vector<std::unique_ptr<UpstreamClient>> clients_;  // by core
-  std::atomic<bool> warned_of_usage_{false};
+  std::atomic<bool> warned_of_usage_{false}, warned_of_unstored_{false};
   mutable std::mutex mutex_;
   std::set<std::string, std::less<>> without_logprobs_;
 };

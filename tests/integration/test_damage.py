@@ -71,6 +71,29 @@ class Damage(GatewayTest):
                 self.assertEqual(gateway.stop(), 0)
             self.assertCountEqual([path.read_bytes() for path in self.aside(name)], damaged_files)
 
+    def test_a_link_stays_where_it_leads(self):
+        self.fill()
+        with tempfile.TemporaryDirectory() as elsewhere:
+            target = pathlib.Path(elsewhere) / "cache.db"
+            (self.data / "cache.db").rename(target)
+            target.write_bytes(damage_the_header(target.read_bytes()))
+            (self.data / "cache.db").symlink_to(target)
+            gateway = self.start()
+            wait_logged(self, gateway, "a new file begins")
+            self.ask(gateway, self.PROMPTS)
+            self.assertEqual(gateway.stop(), 0)
+            self.assertTrue((self.data / "cache.db").is_symlink())
+            self.assertTrue(target.read_bytes().startswith(b"SQLite format 3"))
+            self.assertEqual(len(list(target.parent.glob("cache.db.damaged-*"))), 1)
+
+    def test_a_file_elsewhere_that_was_none_of_ours_is_left_alone(self):
+        with tempfile.TemporaryDirectory() as elsewhere:
+            thesis = pathlib.Path(elsewhere) / "thesis.txt"
+            thesis.write_text("Chapter one. " * 500)
+            with self.assertRaisesRegex(RuntimeError, "thesis.txt: the file is damaged: .*move it away"):
+                Gateway({**self.config(), "cache": {"path": str(thesis)}}, self.data)
+            self.assertEqual(thesis.read_text(), "Chapter one. " * 500)
+
     def test_a_tool_leaves_a_damaged_file_alone(self):
         gateway = self.start()  # for its configuration
         gateway.process.send_signal(signal.SIGTERM)

@@ -67,6 +67,10 @@ TEST(Settings, AChangedUpstreamKeepsItsCallsAndBeginsAnewOtherwise) {
   current->enforce_limits();
   EXPECT_FALSE(test::run(cores.context(0), current->admission.acquire(soon())));
   EXPECT_FALSE(test::run(cores.context(0), old->admission.acquire(soon())));
+  // Calls that hang at one address are not those of another.
+  config.upstreams[0].base_url = "http://localhost:2/v1";
+  const Settings third(config, cores, metrics, &second);
+  EXPECT_EQ(third.find_upstream("one")->admission.running(), 0u);
 }
 
 TEST(Settings, APinnedRequestWalksOnFromAnOpenBreaker) {

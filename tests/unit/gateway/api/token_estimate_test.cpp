@@ -67,6 +67,8 @@ TEST(TokenEstimate, ACompletionIsAsLongAsTheRequestAllows) {
   EXPECT_EQ(chat(R"(,"max_tokens":null)"), 1000U);
   EXPECT_EQ(chat(R"(,"max_tokens":50)"), 50U);
   EXPECT_EQ(chat(R"(,"max_tokens":50,"max_completion_tokens":7)"), 7U);
+  EXPECT_EQ(chat(R"(,"max_tokens":4000)"), 4000U);
+  EXPECT_EQ(chat(R"(,"max_tokens":32000)"), 4000U);  // a habit, not a length
   EXPECT_EQ(chat(R"(,"max_tokens":50,"n":3)"), 150U);
   EXPECT_EQ(chat(R"(,"n":3)"), 3000U);
   EXPECT_EQ(chat(R"(,"max_tokens":0.5,"n":0)"), 1000U);

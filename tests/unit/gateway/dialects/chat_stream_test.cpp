@@ -168,6 +168,20 @@ TEST(ChatStream, JoinsAudioAndReasoningDetails) {
   expect_round_trip(kChat, reasoned);
 }
 
+// OpenRouter's are all of index 0.
+TEST(ChatStream, JoinsItemsOfOneIndexByTheirType) {
+  const auto reasons =
+      deltas({R"({"reasoning_details":[{"type":"s","summary":"a ","index":0}]})",
+              R"({"reasoning_details":[{"type":"s","summary":"b","index":0}]})",
+              R"({"reasoning_details":[{"type":"e","data":"gAAA","id":"rs","index":0}]})"});
+  EXPECT_TRUE(is_faithful(kChat, reasons));
+  const auto whole = assemble(kChat, reasons, false);
+  EXPECT_EQ(whole["choices"][0]["message"]["reasoning_details"],
+            (Json{{{"type", "s"}, {"summary", "a b"}, {"index", 0}},
+                  {{"type", "e"}, {"data", "gAAA"}, {"id", "rs"}, {"index", 0}}}));
+  expect_round_trip(kChat, whole);
+}
+
 // What would be stored lacks something that the client of the stream had.
 TEST(ChatStream, KnowsWhatItCannotPutTogether) {
   const auto faithful = [](const std::vector<std::string>& each) {
@@ -178,8 +192,6 @@ TEST(ChatStream, KnowsWhatItCannotPutTogether) {
   EXPECT_FALSE(faithful({R"({"content":[{"type":"thinking"}]})", R"({"content":"b"})"}));
   EXPECT_FALSE(faithful({R"({"content":"a"})", R"({"content":[{"type":"thinking"}]})"}));
   EXPECT_FALSE(faithful({R"({"audio":{"data":"AA=="}})", R"({"audio":{"data":"BBBB"}})"}));
-  EXPECT_FALSE(faithful({R"({"reasoning_details":[{"type":"s","index":0}]})",
-                         R"({"reasoning_details":[{"type":"e","index":0}]})"}));
   EXPECT_FALSE(faithful(
       {R"({"tool_calls":[{"index":0,"id":"a"}]})", R"({"tool_calls":[{"index":0,"id":"b"}]})"}));
   EXPECT_TRUE(faithful(
@@ -187,6 +199,8 @@ TEST(ChatStream, KnowsWhatItCannotPutTogether) {
   EXPECT_TRUE(faithful({R"({"content":""})", R"({"content":[{"type":"thinking"}]})",
                         R"({"content":[{"type":"thinking"}]})"}));
   EXPECT_TRUE(faithful({R"({"n":1})", R"({"n":2})", R"({"n":2.5})"}));
+  EXPECT_TRUE(faithful({R"({"filters":{"hate":{"filtered":false,"severity":"safe"}}})",
+                        R"({"filters":{"hate":{"filtered":true,"severity":"low"}}})"}));
   EXPECT_TRUE(is_faithful(
       kText, chunks({R"({"choices":[{"index":0,"text":"a","logprobs":{"tokens":["a"]}}]})",
                      R"({"choices":[{"index":0,"text":"b","logprobs":{"tokens":["b"]}}]})"})));

@@ -107,7 +107,8 @@ TEST(ChatToMessages, ToolChoices) {
 
 TEST(ChatToMessages, StructuredOutputs) {
   const auto body = translated(kChat, kMessages, R"({"messages":[],"response_format":{
-      "type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{"type":"object"}}}})",
+      "type":"json_schema","json_schema":{"name":"n","strict":true,
+      "schema":{"type":"object","properties":{}}}}})",
                                {"response_format.json_schema.name"});
   expect_same(body["output_config"],
               R"({"format":{"type":"json_schema","schema":{
@@ -146,13 +147,29 @@ TEST(ChatToMessages, SchemasAsAnthropicTakesThem) {
         "u":{"anyOf":[{"$ref":"#/$defs/o"},{"type":"null"}]}},
       "required":["s"],"additionalProperties":false,
       "$defs":{"o":{"type":"object","properties":{"x":{"type":"boolean"}},
-        "additionalProperties":false}}})");
+        "description":"{additionalProperties: true}","additionalProperties":false}}})");
   // Keywords of any name are announced as the schema.
   expect_same(schema(R"({"type":"string","x-a":1,"x-b":[2]})", {""}),
               R"({"type":"string","description":"{x-a: 1, x-b: [2]}"})");
   expect_same(
       schema(R"({"allOf":[{"type":"object"},true],"anyOf":[{"type":"null"}]})", {".allOf"}),
       R"({"anyOf":[{"type":"null"}],"description":"{allOf: [{\"type\":\"object\"},true]}"})");
+}
+
+// Closed, a map could only be empty.
+TEST(ChatToMessages, RefusesMapsInSchemas) {
+  for (const char* map :
+       {R"({"type":"object"})", R"({"type":"object","additionalProperties":true})",
+        R"({"type":"object","properties":{},"additionalProperties":{"type":"integer"}})"}) {
+    for (const std::string& schema :
+         {std::string(map),
+          R"({"type":"object","properties":{"scores":)" + std::string(map) + "}}"}) {
+      const auto body = Json::parse(R"({"messages":[],"response_format":{"type":"json_schema",
+                                        "json_schema":{"schema":)" +
+                                    schema + "}}}");
+      EXPECT_EQ(refused(kChat, kMessages, body), "response_format.json_schema.schema") << schema;
+    }
+  }
 }
 
 TEST(ChatToMessages, AnnouncesWhatItLeavesOut) {

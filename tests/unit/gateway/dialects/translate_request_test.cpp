@@ -298,7 +298,8 @@ TEST(ResponsesToMessages, GoesByWayOfChat) {
   const auto body =
       translated(kResponses, kMessages, R"({"model":"m","instructions":"s","input":"hi",
       "max_output_tokens":9,"stream":true,"reasoning":{"effort":"high"},
-      "text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"}}}})",
+      "text":{"format":{"type":"json_schema","name":"n",
+        "schema":{"type":"object","properties":{}}}}})",
                  {"text.format.name", "reasoning.effort"});
   expect_same(
       body, R"({"model":"m","system":"s","messages":[{"role":"user","content":"hi"}],"max_tokens":9,
