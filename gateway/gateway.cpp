@@ -79,7 +79,8 @@ void Gateway::install(SettingsPtr fresh) {
     const auto& name = old->config.upstreams[i].name;
     if (!fresh->find_upstream(name)) metrics.forget_upstream(name);
   }
-  settings_.store(std::move(fresh), std::memory_order_release);
+  const std::lock_guard lock(settings_mutex_);
+  settings_ = std::move(fresh);
 }
 
 engine::Engine* Gateway::find_engine(std::string_view name) const {

@@ -5,6 +5,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -53,7 +54,10 @@ struct Gateway {
   net::thread_pool background{1};      // for work that waits for a disk
 
   // The settings as they are now; a request takes them once. Thread-safe.
-  SettingsPtr settings() const { return settings_.load(std::memory_order_acquire); }
+  SettingsPtr settings() const {
+    const std::lock_guard lock(settings_mutex_);
+    return settings_;
+  }
   // Puts a checked configuration in place of the running one. Requests in flight keep theirs.
   // Errors: invalid (a CA file, a price). Not thread-safe.
   Result<void> reload(Config configuration);
@@ -66,7 +70,10 @@ struct Gateway {
 
  private:
   void install(SettingsPtr fresh);
-  std::atomic<SettingsPtr> settings_;
+  // Not an atomic pointer: libstdc++ 12's is a lock, too, and its load() lets go of it in an order
+  // that a store() cannot rely on.
+  mutable std::mutex settings_mutex_;
+  SettingsPtr settings_;
 };
 
 // The HTTP handler: routes a request to its endpoint. `gateway` must outlive the server.
