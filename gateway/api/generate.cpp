@@ -129,14 +129,16 @@ ApiError cache_miss(const Gateway& gateway, const Plan& plan, const std::string&
   return error;
 }
 
+// Whether the answer counts towards limits of the key. Counting tokens costs none.
+bool is_limited(const Plan& plan) {
+  return plan.tenant && plan.tenant->key.policy.limits_tokens() &&
+         plan.request.endpoint != Endpoint::count_tokens;
+}
+
 // Holds what the answer is expected to take of the key's limits, where it has any.
 ApiResult<TokenHoldPtr> hold_tokens(const Gateway& gateway, const Plan& plan,
                                     const Request& request) {
-  // Counting tokens costs none.
-  if (!plan.tenant || !plan.tenant->key.policy.limits_tokens() ||
-      plan.request.endpoint == Endpoint::count_tokens) {
-    return nullptr;
-  }
+  if (!is_limited(plan)) return nullptr;
   // Named as the job will be priced: for whichever upstream answers.
   std::vector<std::string_view> models;
   for (const auto& upstream : plan.upstreams) {
@@ -174,7 +176,7 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
   source.cache_status = "fixpoint; fwd=" + forward;
   // Before others can join: a key that has nothing left fails its own request alone.
   TokenHoldPtr hold;
-  const bool joins = plan.look_up && gateway.flights.has(plan.key.name());
+  const bool joins = plan.look_up && is_limited(plan) && gateway.flights.has(plan.key.name());
   if (!joins) {
     auto held = hold_tokens(gateway, plan, *request);
     if (!held) {

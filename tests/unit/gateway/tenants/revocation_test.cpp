@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "gateway/tenants/tenants.hpp"
+#include "tests/support/http_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace fixpoint {
@@ -88,7 +89,7 @@ TEST_F(RevocationTest, IsTriedAgainByItself) {
         nullptr);
     return rows == 1;
   };
-  while (!on_disk()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_TRUE(test::eventually(on_disk, std::chrono::seconds(60)));
 }
 
 TEST_F(RevocationTest, DoesNotWaitForALockedFile) {
