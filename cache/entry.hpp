@@ -30,6 +30,13 @@ struct Entry {
   DerivedForms forms = {};  // not stored, and not copied with the entry
 };
 
+// The bytes that an entry takes while it waits to be written.
+inline std::size_t size_in_queue(const Entry& entry) {
+  return sizeof(Entry) + entry.key.material.size() + entry.tenant.size() + entry.endpoint.size() +
+         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.pace.size() +
+         entry.body->size();
+}
+
 // Entries never change: threads share them. Null: there is none.
 using EntryPtr = std::shared_ptr<const Entry>;
 

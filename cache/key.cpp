@@ -80,6 +80,10 @@ std::string CacheKey::name() const {
   return std::string(kind_name(kind)) + ':' + hex;
 }
 
+bool same_material(const CacheKey& key, std::string_view stored) {
+  return key.material.empty() ? sha256_hex(stored) == key.hex : key.material == stored;
+}
+
 Result<CacheKey> parse_key_name(std::string_view name) {
   CacheKey key;
   const std::size_t colon = name.find(':');

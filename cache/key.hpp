@@ -22,6 +22,10 @@ struct CacheKey {
   std::string name() const;  // "prompt:<hex>" or "body:<hex>", as shown in x-fixpoint-key
 };
 
+// Whether stored material is what was hashed: the key's own, or, for a key known by name alone,
+// bytes with that digest.
+bool same_material(const CacheKey& key, std::string_view stored);
+
 // Parses "prompt:<64 hex>" or "body:<64 hex>". Errors: invalid.
 Result<CacheKey> parse_key_name(std::string_view name);
 

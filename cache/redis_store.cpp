@@ -30,18 +30,6 @@ constexpr std::size_t kMaxPrefix = 256;
 // An answer has this much around the value.
 constexpr std::size_t kMaxValue = redis::ReplyReader::kMaxReply - 1024;
 
-std::size_t size_in_queue(const Entry& entry) {
-  return sizeof(Entry) + entry.key.material.size() + entry.tenant.size() + entry.endpoint.size() +
-         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.pace.size() +
-         entry.body->size();
-}
-
-// The stored material must be what was hashed: the key's own, or, for a key known by name alone,
-// bytes with that digest.
-bool same_material(const CacheKey& key, std::string_view stored) {
-  return key.material.empty() ? sha256_hex(stored) == key.hex : key.material == stored;
-}
-
 Store::Found compared(const CacheKey& key, EntryPtr entry) {
   if (!same_material(key, entry->key.material)) {
     return fail(ErrorCode::corrupt, key.name() + ": the stored key material is not the request's");

@@ -98,9 +98,10 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
     return publisher_waits_;
   }
 
-  std::size_t readers() const {
+  // Whether join() would give null.
+  bool abandoned() const {
     const std::lock_guard lock(mutex_);
-    return readers_.size();
+    return abandoned_;
   }
 
  private:
@@ -115,7 +116,7 @@ class Flight : public std::enable_shared_from_this<Flight<Event>> {
     {
       const std::lock_guard lock(mutex_);
       events_.push_back(std::move(shared));
-      closed_ = last;
+      closed_ = closed_ || last;
       for (auto* reader : readers_) {
         if (wake && std::exchange(reader->waits_, false)) sleepers.push_back(reader->sleeper_);
       }
@@ -198,7 +199,8 @@ class SingleFlight {
   // Whether join() would find a flight, were it called now.
   bool has(const std::string& key) const {
     const std::lock_guard lock(mutex_);
-    return flights_.contains(key);
+    const auto found = flights_.find(key);
+    return found != flights_.end() && !found->second->abandoned();
   }
 
   // Later requests start a flight of their own. The leader calls it after the answer was handed to

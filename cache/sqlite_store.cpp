@@ -37,12 +37,6 @@ std::int64_t unix_ms() {
       .count();
 }
 
-std::size_t size_in_queue(const Entry& entry) {
-  return sizeof(Entry) + entry.key.material.size() + entry.tenant.size() + entry.endpoint.size() +
-         entry.model.size() + entry.provider.size() + entry.generation.size() + entry.pace.size() +
-         entry.body->size();
-}
-
 class SqliteStore final : public Store {
  public:
   // `write_side` is null for a read-only store.
@@ -146,7 +140,7 @@ Store::Found SqliteStore::find(const CacheKey& key) {
     const std::lock_guard lock(pending_mutex_);
     const auto found = pending_.find(*bytes);
     if (found != pending_.end()) {
-      if (sqlite_store::same_material(key, found->second.entry->key.material)) {
+      if (same_material(key, found->second.entry->key.material)) {
         return found->second.entry;
       }
       return fail(ErrorCode::corrupt,

@@ -186,10 +186,6 @@ Result<std::string> key_bytes(const CacheKey& key) {
   return bytes;
 }
 
-bool same_material(const CacheKey& key, std::string_view stored) {
-  return key.material.empty() ? sha256_hex(stored) == key.hex : key.material == stored;
-}
-
 Result<std::unique_ptr<Reader>> Reader::open(const std::string& path) {
   Result<sqlite::Database> database = sqlite::Database::open_reader(path, schema());
   if (!database) return tl::make_unexpected(std::move(database.error()));

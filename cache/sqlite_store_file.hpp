@@ -22,10 +22,6 @@ std::string checksum_of(const Entry& entry);
 // The key column: 33 bytes. Errors: invalid (the key's hex).
 Result<std::string> key_bytes(const CacheKey& key);
 
-// The stored material must be what was hashed: the key's own, or, for a key known by name alone,
-// bytes with that digest.
-bool same_material(const CacheKey& key, std::string_view stored);
-
 // A connection for reading, with its statements. One thread at a time.
 class Reader {
  public:

@@ -47,7 +47,8 @@ struct GenerationRecord {
   std::uint64_t cached_tokens = 0;                // of the prompt, from the provider's own cache
   std::optional<std::int64_t> cost_microdollars;  // unset: no price is configured for the model
   std::uint32_t attempts = 0;                     // calls to upstreams; 0: the local engine
-  double queue_ms = 0, first_token_ms = 0, total_ms = 0;
+  double queue_ms = 0;  // for a place at upstreams; an engine's queue is in first_token_ms
+  double first_token_ms = 0, total_ms = 0;
   std::string logprobs_status;      // "captured", or "unavailable: <why>"
   std::vector<LoggedToken> tokens;  // all choices, by (choice, position)
 };

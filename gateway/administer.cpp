@@ -39,13 +39,6 @@ Response error_response(const Error& error) {
   }
 }
 
-Response method_not_allowed(const char* allowed) {
-  ApiError error = api_error(405, "invalid_request_error", "method_not_allowed",
-                             std::string("This path takes ") + allowed + " only");
-  error.headers.add("Allow", allowed);
-  return to_response(error);
-}
-
 Result<EntryFilter> read_filter(const Json& json) {
   if (!json.is_object()) return fail(ErrorCode::invalid, "The body must be a JSON object");
   EntryFilter filter;
@@ -136,26 +129,27 @@ Response usage(Tenants& tenants, const std::string& id) {
 // `rest` is what follows "/admin/keys/".
 Response administer_key(Tenants& tenants, const Request& request, std::string_view rest) {
   if (rest.ends_with(kRevoke)) {
-    if (request.method != "POST") return method_not_allowed("POST");
+    if (request.method != "POST") return to_response(method_not_allowed("POST"));
     return revoke(tenants, std::string(rest.substr(0, rest.size() - kRevoke.size())));
   }
   if (rest.ends_with(kUsage)) {
-    if (request.method != "GET") return method_not_allowed("GET");
+    if (request.method != "GET") return to_response(method_not_allowed("GET"));
     return usage(tenants, std::string(rest.substr(0, rest.size() - kUsage.size())));
   }
-  if (request.method != "PATCH") return method_not_allowed("PATCH");
+  if (request.method != "PATCH") return to_response(method_not_allowed("PATCH"));
   return change(tenants, std::string(rest), request.body);
 }
 
 Response route(Store* store, Tenants& tenants, const Request& request) {
   const std::string_view path = request.path;
   if (path == kPurge) {
-    return request.method == "POST" ? purge(store, request.body) : method_not_allowed("POST");
+    return request.method == "POST" ? purge(store, request.body)
+                                    : to_response(method_not_allowed("POST"));
   }
   if (path == kKeys) {
     if (request.method == "GET") return list(tenants);
     return request.method == "POST" ? create(tenants, request.body)
-                                    : method_not_allowed("GET, POST");
+                                    : to_response(method_not_allowed("GET, POST"));
   }
   if (path.starts_with(kKeys) && path[kKeys.size()] == '/') {
     return administer_key(tenants, request, path.substr(kKeys.size() + 1));

@@ -45,13 +45,6 @@ const UpstreamConfig* Config::find_upstream(std::string_view name) const {
   return find_named(upstreams, name);
 }
 
-const RouteConfig* Config::find_route(std::string_view requested_model) const {
-  for (const RouteConfig& route : routes) {
-    if (glob_matches(route.model, requested_model)) return &route;
-  }
-  return nullptr;
-}
-
 std::vector<std::string> Config::secrets() const {
   std::vector<std::string> all;
   const auto add = [&](const std::string& value) {

@@ -20,7 +20,7 @@ enum class CachePolicy { automatic, all, off };
 // What a request without its own tag gets. preferred: the local engine when one is configured and
 // ready; required: the local engine or an error.
 enum class ReproMode { off, preferred, required };
-enum class LogLevel { off, error, warning, info, debug };
+enum class LogLevel { off, error, warning, info };
 enum class LogFormat { text, json };
 enum class UpstreamKind { openai, anthropic };  // which API the upstream speaks
 // inject: asked for where the provider has them, and taken out again; client: when the client
@@ -98,7 +98,7 @@ struct AccessLogConfig {
 };
 
 struct AdminConfig {
-  std::string token;  // secret; empty: admin paths take only the token beside the cache file
+  std::string token;  // secret; empty: admin paths take only the token in gateway.json
 };
 
 struct TelemetryConfig {
@@ -154,7 +154,7 @@ struct UpstreamConfig {
   std::uint64_t retries = 2;           // further attempts after the first
   std::uint64_t breaker_failures = 8;  // in a row; then no calls for breaker_cooldown; 0: never
   std::chrono::milliseconds breaker_cooldown{10'000};
-  bool ask_for_usage = true;  // adds stream_options.include_usage to streams that are stored
+  bool ask_for_usage = true;  // adds stream_options.include_usage to streams
   bool operator==(const UpstreamConfig&) const = default;
 };
 
@@ -186,8 +186,6 @@ struct Config {
   std::string models_dir() const { return data_dir + "/models"; }
   const ModelConfig* find_model(std::string_view name) const;
   const UpstreamConfig* find_upstream(std::string_view name) const;
-  // The first route whose glob matches, or nullptr.
-  const RouteConfig* find_route(std::string_view requested_model) const;
   // Every value that must never be shown: keys, tokens, header values, URLs that hold a password.
   std::vector<std::string> secrets() const;
 };

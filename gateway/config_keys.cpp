@@ -10,7 +10,8 @@ namespace fixpoint::config {
 namespace {
 
 constexpr std::array kRootKeys{
-    Key<Config>{{"data_dir", KeyType::text, "Folder of `cache.db`, `log.db` and `models/`.", 0,
+    Key<Config>{{"data_dir", KeyType::text,
+                 "Folder of `cache.db`, `log.db`, `keys.db`, `gateway.json` and `models/`.", 0,
                  kTextMax, false, "`$XDG_DATA_HOME/fixpoint`, else `~/.local/share/fixpoint`"},
                 &Config::data_dir,
                 kAtStart},
@@ -192,7 +193,7 @@ constexpr std::array kAccessLogKeys{
 constexpr std::array kAdminKeys{
     Key<AdminConfig>{{"token", KeyType::secret,
                       "Bearer token of the admin paths, at least 16 bytes. Empty: only the token "
-                      "that the gateway writes beside its cache.",
+                      "that the gateway leaves in `data_dir`.",
                       0, kTextMax},
                      &AdminConfig::token},
 };

@@ -331,6 +331,7 @@ class Reader {
       error(YAML::Mark::null_mark(),
             "data_dir: must be set, because neither XDG_DATA_HOME nor HOME is");
     }
+    while (config.data_dir.size() > 1 && config.data_dir.ends_with('/')) config.data_dir.pop_back();
     if (config.cache.path.empty()) config.cache.path = config.data_dir + "/cache.db";
     if (config.log.path.empty()) config.log.path = config.data_dir + "/log.db";
     for (std::size_t i = 0; i < config.prices.size(); ++i) {

@@ -42,8 +42,7 @@ constexpr std::array choices<ReproMode>{Choice<ReproMode>{ReproMode::off, "off"}
 template <>
 constexpr std::array choices<LogLevel>{
     Choice<LogLevel>{LogLevel::off, "off"}, Choice<LogLevel>{LogLevel::error, "error"},
-    Choice<LogLevel>{LogLevel::warning, "warning"}, Choice<LogLevel>{LogLevel::info, "info"},
-    Choice<LogLevel>{LogLevel::debug, "debug"}};
+    Choice<LogLevel>{LogLevel::warning, "warning"}, Choice<LogLevel>{LogLevel::info, "info"}};
 template <>
 constexpr std::array choices<LogFormat>{Choice<LogFormat>{LogFormat::text, "text"},
                                         Choice<LogFormat>{LogFormat::json, "json"}};

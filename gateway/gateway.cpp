@@ -42,6 +42,9 @@ Gateway::Gateway(Config configuration, Cores& all_cores) : cores(all_cores) {
   registry.counter_from("fixpoint_log_write_failures_total",
                         "Generations that could not be logged.", {},
                         [this] { return log ? log->failed_writes() : 0; });
+  registry.counter_from("fixpoint_log_redaction_gave_up_total",
+                        "Answers that the log keeps without text: a pattern took too long.", {},
+                        [this] { return log ? log->counters().redaction_gave_up : 0; });
   registry.counter_from("fixpoint_spans_exported_total", "Spans that the collector took.", {},
                         [this] { return spans ? spans->exported() : 0; });
   constexpr const char* kLost = "fixpoint_spans_lost_total";

@@ -15,6 +15,7 @@
 #include "cache/token_log.hpp"
 #include "gateway/api/answer.hpp"
 #include "gateway/http/server.hpp"
+#include "gateway/log.hpp"
 #include "gateway/metrics.hpp"
 #include "gateway/settings.hpp"
 #include "gateway/telemetry/request_metrics.hpp"
@@ -39,6 +40,7 @@ struct Gateway {
   MetricsRegistry registry;
   RequestMetrics metrics{registry};
   std::unique_ptr<Store> store;         // null: caching is off
+  BurstWarning look_up_failed;          // a store that is away fails every look-up
   std::unique_ptr<TokenLog> log;        // null: logging is off
   std::unique_ptr<Tenants> tenants;     // never null once the server runs
   std::unique_ptr<SpanExporter> spans;  // null: no export
@@ -63,7 +65,6 @@ struct Gateway {
   Result<void> reload(Config configuration);
 
   engine::Engine* find_engine(std::string_view name) const;
-  std::uint64_t log_top_logprobs() const { return settings()->config.log.top_logprobs; }
   // What an ended generation (its record is complete) means to metrics and fingerprints.
   void generation_ended(const AnswerJob& job);
   void log_generation(GenerationRecord record);

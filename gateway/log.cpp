@@ -225,4 +225,12 @@ std::string log_time() {
   return out;
 }
 
+void BurstWarning::operator()(std::string_view message) {
+  using namespace std::chrono;
+  const auto now = duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+  auto until = quiet_until_ms_.load(std::memory_order_relaxed);
+  if (now < until || !quiet_until_ms_.compare_exchange_strong(until, now + 1000)) return;
+  log_warning(message);
+}
+
 }  // namespace fixpoint

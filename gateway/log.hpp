@@ -1,6 +1,7 @@
 // The process's own log, on stderr: one line per message, as text or JSON.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -42,6 +43,15 @@ bool flush_log();
 // Now, in UTC: "2026-11-29T21:00:00.123Z".
 std::string log_time();
 
+// A warning of what comes in bursts: one a second at most is written. Thread-safe.
+class BurstWarning {
+ public:
+  void operator()(std::string_view message);
+
+ private:
+  std::atomic<std::int64_t> quiet_until_ms_{0};  // of the steady clock
+};
+
 inline void log_error(std::string_view message) {
   log_line(LogLevel::error, message);
 }
@@ -50,9 +60,6 @@ inline void log_warning(std::string_view message) {
 }
 inline void log_info(std::string_view message) {
   log_line(LogLevel::info, message);
-}
-inline void log_debug(std::string_view message) {
-  log_line(LogLevel::debug, message);
 }
 
 }  // namespace fixpoint

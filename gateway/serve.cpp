@@ -78,9 +78,13 @@ bool load_engines(Gateway& gateway) {
 // Signals on a context of their own.
 class Signals {
  public:
-  Signals() : signals_(context_, SIGINT, SIGTERM, SIGHUP) {}
+  // A SIGHUP from here on waits for wait(). SIGINT and SIGTERM end the process until then: nothing
+  // is being answered while models load, and that may take minutes.
+  Signals() : signals_(context_, SIGHUP) {}
   // Until SIGINT or SIGTERM, a second of which ends the process at once. SIGHUP calls reload.
   void wait(const std::function<void()>& reload) {
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
     wait_for_next(reload);
     context_.run();
     signals_.remove(SIGINT);  // the system's default from here on
@@ -166,7 +170,7 @@ int serve(const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   // A file that would outgrow `ulimit -f`: the write fails instead, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
-  Signals signals;  // before any thread, so that every thread has the handlers
+  Signals signals;
   const Config& config = arguments.config;
   init_log(config.access_log.level, config.secrets(), config.access_log.format);
 

@@ -12,28 +12,14 @@
 namespace fixpoint {
 namespace {
 
-// Write errors come in bursts, one for each entry of a group: one line tells of all.
-class RateLimitedWarning {
- public:
-  RateLimitedWarning(std::string prefix, std::string remedy)
-      : prefix_(std::move(prefix)), remedy_(std::move(remedy)) {}
-  void operator()(const Error& error) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < std::chrono::seconds(1)) return;
-    last_ = now;
-    log_warning(prefix_ + error.message + (error.code == ErrorCode::corrupt ? remedy_ : ""));
-  }
-
- private:
-  std::string prefix_, remedy_;
-  std::chrono::steady_clock::time_point last_{};
-};
-
-// `remedy` follows an error that tells of damage.
+// Write errors come in bursts, one for each entry of a group: one line tells of all. `remedy`
+// follows an error that tells of damage.
 std::function<void(const Error&)> warn(std::string prefix, std::string remedy = {}) {
-  // Shared: std::function copies what it holds. Each store calls it from one thread.
-  return [warning = std::make_shared<RateLimitedWarning>(std::move(prefix), std::move(remedy))](
-             const Error& error) { (*warning)(error); };
+  // Shared: std::function copies what it holds.
+  return [warning = std::make_shared<BurstWarning>(), prefix = std::move(prefix),
+          remedy = std::move(remedy)](const Error& error) {
+    (*warning)(prefix + error.message + (error.code == ErrorCode::corrupt ? remedy : ""));
+  };
 }
 
 // Of damage that did not show when the file was opened.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <exception>
 #include <utility>
 
 #include "cache/base/release.hpp"
@@ -23,6 +23,11 @@ constexpr milliseconds kFirstPause{50}, kLongestPause{1000};
 // connection would be connected to without pause.
 constexpr milliseconds kLasted{1000};
 constexpr milliseconds kRenewAfter{5000};
+
+// Out of memory, or a bug. A store that never connects again would hide it.
+void end_of_process(const std::exception_ptr& error) {
+  if (error) std::rethrow_exception(error);
+}
 
 }  // namespace
 
@@ -60,7 +65,7 @@ Connection::Connection(net::io_context& context, const Settings& settings, Owner
       silence_timer_(context.get_executor()) {}
 
 void Connection::start() {
-  net::co_spawn(context_.get_executor(), run(shared_from_this()), net::detached);
+  net::co_spawn(context_.get_executor(), run(shared_from_this()), end_of_process);
 }
 
 Task<void> Connection::run(std::shared_ptr<Connection> self) {
@@ -295,7 +300,9 @@ Task<Result<void>> Connection::log_in(LinkPtr link) {
   if (ec) co_return tl::make_unexpected(failure(*link, "cannot log in to", ec));
   for (std::size_t answered = 0; answered < sent.size();) {
     Result<Reply> reply = link->replies.next();
-    if (!reply) co_return tl::make_unexpected(failure(*link, reply.error().message + ";", ec));
+    if (!reply)
+      co_return tl::make_unexpected(
+          Error{ErrorCode::unreachable, "Redis " + address_.name() + ": " + reply.error().message});
     if (!*reply) {
       const Result<void> more = co_await read_some(link);
       if (!more) co_return more;

@@ -37,14 +37,14 @@ Integer integer_at(std::string_view bytes, std::size_t at) {
 
 constexpr std::size_t kFixed = kTagHeadBytes + 4 * 8;
 
-// What encode_entry() puts around the fields of version 1: its head, the lengths of seven texts,
-// and the body's length and checksum.
+// What encode_entry() puts around the fields: its head, the lengths of seven texts, and the body's
+// length and checksum. A pace, where there is one, has a length, too.
 constexpr std::size_t kAroundFields = 30 + 7 * 4 + 8 + 32;
 
 std::size_t kept_body_bytes(const Entry& entry, std::size_t encoded) {
   return encoded - kAroundFields - entry.key.hex.size() - entry.key.material.size() -
          entry.tenant.size() - entry.endpoint.size() - entry.model.size() - entry.provider.size() -
-         entry.generation.size();
+         entry.generation.size() - (entry.pace.empty() ? 0 : 4 + entry.pace.size());
 }
 
 tl::unexpected<Error> corrupt(std::string_view why) {

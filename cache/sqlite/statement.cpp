@@ -46,10 +46,6 @@ void Statement::bind_blob(int parameter, std::string_view value) {
                            value.size(), SQLITE_STATIC));
 }
 
-void Statement::bind_null(int parameter) {
-  note(sqlite3_bind_null(statement_.get(), parameter));
-}
-
 Result<bool> Statement::step() {
   if (bind_error_ != SQLITE_OK) {
     return fail(ErrorCode::io, std::string("binding a value: ") + sqlite3_errstr(bind_error_));

@@ -29,7 +29,6 @@ class Statement {
   void bind(int parameter, double value);  // NaN becomes NULL
   void bind_text(int parameter, std::string_view value);
   void bind_blob(int parameter, std::string_view value);
-  void bind_null(int parameter);
 
   // true: a row is there. A failed bind is reported here.
   Result<bool> step();

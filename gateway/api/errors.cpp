@@ -48,6 +48,13 @@ ApiError upstream_error(const Error& error, std::string_view upstream) {
   }
 }
 
+ApiError method_not_allowed(const std::string& allowed) {
+  ApiError error = api_error(405, "invalid_request_error", "method_not_allowed",
+                             "This path takes " + allowed + " only");
+  error.headers.add("Allow", allowed);
+  return error;
+}
+
 ApiError engine_error(const engine::Error& error, std::string_view param) {
   switch (error.code) {
     case engine::ErrorCode::bad_request:

@@ -33,6 +33,8 @@ inline tl::unexpected<ApiError> refuse(ApiError error) {
 // 400 invalid_request_error.
 ApiError bad_request(std::string message, std::string param = {}, std::string code = {});
 ApiError api_error(int status, std::string type, std::string code, std::string message);
+// 405, with Allow: "GET, POST".
+ApiError method_not_allowed(const std::string& allowed);
 // What a failed upstream call looks like to the client: 502, 504 or 503.
 ApiError upstream_error(const Error& error, std::string_view upstream);
 ApiError engine_error(const engine::Error& error, std::string_view param);

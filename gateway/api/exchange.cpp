@@ -71,7 +71,6 @@ void Exchange::export_span() const {
   span.span = trace->span;
   span.parent = trace->parent;
   span.state = trace->state;
-  span.kind = SpanKind::server;
   // Thousands of spans may wait for a collector.
   const std::string path = request_.path.substr(0, kMaxSpanPath);
   span.name = request_.method + " " + path;

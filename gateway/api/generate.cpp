@@ -219,7 +219,11 @@ Task<void> acquire(Gateway& gateway, Plan& plan, const RequestPtr& request, Exch
   if (joins) {  // the other flight ended just then, without an answer to keep
     auto held = hold_tokens(gateway, plan, *request);
     if (!held) {
-      job->fail(held.error());
+      // Whoever joined meanwhile has a key of its own, and nothing to learn of this one's.
+      job->fail(api_error(503, "server_error", "leader_refused",
+                          "The request that was to make this answer was refused; ask again"));
+      source.reader.reset();
+      source.error = std::move(held.error());
       co_return;
     }
     hold = std::move(*held);

@@ -4,6 +4,7 @@
 #include <random>
 #include <utility>
 
+#include "gateway/dialects/json_access.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/log.hpp"
 
@@ -15,10 +16,6 @@ using std::chrono::steady_clock;
 
 double milliseconds_since(steady_clock::time_point start, steady_clock::time_point end) {
   return duration<double, std::milli>(end - start).count();
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 constexpr std::size_t kMaxName = 512;  // bytes
@@ -151,11 +148,11 @@ Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent 
     auto rest = translate(end);
     if (!rest) return tl::make_unexpected(std::move(rest.error()));
     event.end = std::move(*rest);
-    text = dump(translated_->assemble());
+    text = dialects::to_text(translated_->assemble());
   } else if (translator) {  // nothing was streamed
     const auto plain = translator->plain(answer);
     if (!plain) return tl::make_unexpected(plain.error());
-    text = dump(*plain);
+    text = dialects::to_text(*plain);
   } else {
     event.end.push_back(std::move(end));
   }

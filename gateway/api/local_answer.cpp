@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "gateway/api/local_logprobs.hpp"
+#include "gateway/dialects/json_access.hpp"
 
 namespace fixpoint {
 namespace {
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // One choice as it grows.
 struct Choice {
@@ -152,7 +149,8 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   }
 
   void publish_chunk(const Json& chunk) {
-    if (auto published = job_->publish({{}, dump(chunk)}); !published) {
+    if (done_) return;  // a translation failed
+    if (auto published = job_->publish({{}, dialects::to_text(chunk)}); !published) {
       fail_locked(translation_failed(published.error()));
     }
   }
@@ -229,7 +227,6 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
   }
 
   void finish() {
-    done_ = true;
     job_->waited = std::chrono::steady_clock::now() - submitted_at_;
     collect_record();
     Json answer = head_;
@@ -255,9 +252,11 @@ class LocalAnswer : public std::enable_shared_from_this<LocalAnswer> {
         {"total_tokens", job_->record.prompt_tokens + job_->record.completion_tokens}};
     answer["usage"] = usage;
     publish_usage(usage);
+    if (std::exchange(done_, true)) return;  // a translation failed
     // Length stops too: the key has the limit, and the engine would say the same again.
     constexpr bool storable = true;
-    if (auto done = job_->complete(dump(answer), answer, {{}, "[DONE]"}, storable); !done) {
+    if (auto done = job_->complete(dialects::to_text(answer), answer, {{}, "[DONE]"}, storable);
+        !done) {
       job_->fail(translation_failed(done.error()));
     }
   }

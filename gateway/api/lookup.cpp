@@ -10,7 +10,6 @@
 
 #include "gateway/api/waiter.hpp"
 #include "gateway/gateway.hpp"
-#include "gateway/log.hpp"
 
 namespace fixpoint {
 namespace {
@@ -46,7 +45,6 @@ std::shared_ptr<Pending> ask(Store& store, const CacheKey& key, const Executor& 
 Lookup judge(const Freshness& freshness, bool ages, const Store::Found& found) {
   Lookup result;
   if (!found) {
-    log_warning("cache: " + found.error().message);
     result.forward = "miss; detail=store-error";
     result.failed = true;
     result.unwanted = found.error().code == ErrorCode::corrupt;
@@ -86,6 +84,7 @@ Task<Lookup> look_up(Gateway& gateway, const CacheKey& key, Freshness freshness)
       co_await waiter.sleep();
     }
   }
+  if (!*pending->found) gateway.look_up_failed("cache: " + pending->found->error().message);
   const bool ages = gateway.recording == Recording::off;  // a recording does not
   Lookup lookup = judge(freshness, ages, *pending->found);
   lookup.at_once = at_once;

@@ -26,10 +26,7 @@ ordered_json model_json(std::string_view id, const RouteConfig& route, Api api) 
 }
 
 bool may_use(const Tenant* tenant, std::string_view model) {
-  if (!tenant || tenant->key.policy.models.empty()) return true;
-  const auto& globs = tenant->key.policy.models;
-  return std::any_of(globs.begin(), globs.end(),
-                     [&](const std::string& glob) { return glob_matches(glob, model); });
+  return !tenant || tenant->key.policy.allows(model);
 }
 
 Response json_response(const ordered_json& body) {

@@ -67,7 +67,7 @@ std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Re
   context.tagged = seeded;
   context.loose_limit = endpoint == Endpoint::messages;
   context.sample = plan.sample;
-  context.log_top_logprobs = static_cast<std::size_t>(gateway.log_top_logprobs());
+  context.log_top_logprobs = static_cast<std::size_t>(plan.settings->config.log.top_logprobs);
   const Json* body = &*tree;
   tl::expected<TranslatedRequest, TranslationError> translated;
   if (endpoint != plan.local_endpoint) {
@@ -120,8 +120,9 @@ std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const R
     if (!renamed) return bad_request(renamed.error().message, "model");
     canonical = std::move(*renamed);
   }
-  const auto scope = key_scope(gateway, first, plan.request.endpoint, plan.request.model,
-                               plan.tenant.get(), request.headers, request.query);
+  const auto scope =
+      key_scope(gateway, *plan.settings, first, plan.request.endpoint, plan.request.model,
+                plan.tenant.get(), request.headers, request.query);
   BodyKeyInput input;
   input.tenant = scope.tenant;
   input.provider = first.config.name;
@@ -167,9 +168,9 @@ Headers without_account(Headers headers) {
 
 }  // namespace
 
-KeyScope key_scope(const Gateway& gateway, const Upstream& upstream, Endpoint endpoint,
-                   std::string_view model, const Tenant* tenant, const Headers& headers,
-                   const std::string& query) {
+KeyScope key_scope(const Gateway& gateway, const Settings& settings, const Upstream& upstream,
+                   Endpoint endpoint, std::string_view model, const Tenant* tenant,
+                   const Headers& headers, const std::string& query) {
   KeyScope scope;
   // A recording is for everybody who has the files, whoever asked for it: no keys, no accounts, no
   // namespaces, no state of this gateway.
@@ -189,7 +190,7 @@ KeyScope key_scope(const Gateway& gateway, const Upstream& upstream, Endpoint en
   const auto maker = endpoint_at(upstream.config.kind, endpoint);
   if (maker && *maker != endpoint) scope.endpoint += ">" + std::string(endpoint_name(*maker));
   if (!split.plain.empty()) scope.endpoint += "?" + split.plain;
-  if (!recording && gateway.settings()->config.log.fingerprint_epoch) {
+  if (!recording && settings.config.log.fingerprint_epoch) {
     const auto epoch = gateway.fingerprints->epoch(upstream.config.name, model);
     if (!epoch.empty()) scope.endpoint += "#" + epoch;
   }

@@ -46,9 +46,9 @@ ApiResult<Plan> make_plan(Gateway& gateway, TenantPtr tenant, ClientRequest read
 struct KeyScope {
   std::string tenant, endpoint;
 };
-KeyScope key_scope(const Gateway& gateway, const Upstream& upstream, Endpoint endpoint,
-                   std::string_view model, const Tenant* tenant, const Headers& headers,
-                   const std::string& query);
+KeyScope key_scope(const Gateway& gateway, const Settings& settings, const Upstream& upstream,
+                   Endpoint endpoint, std::string_view model, const Tenant* tenant,
+                   const Headers& headers, const std::string& query);
 
 // The endpoint that an upstream is asked for a client's; nothing: it has none like it.
 std::optional<Endpoint> endpoint_at(UpstreamKind kind, Endpoint client);

@@ -6,6 +6,7 @@
 #include "gateway/api/header_policy.hpp"
 #include "gateway/api/relay.hpp"
 #include "gateway/dialects/hidden_logprobs.hpp"
+#include "gateway/dialects/json_access.hpp"
 #include "gateway/json_guard.hpp"
 #include "gateway/log.hpp"
 #include "gateway/upstream/retry.hpp"
@@ -27,15 +28,11 @@ constexpr int kReadsAfterEnd = 4;
 constexpr milliseconds kTimeAfterEnd{500};
 constexpr std::string_view kDone = "[DONE]";  // OpenAI's end marker
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 void strip_logprobs(SseEvent& event) {
   Json chunk = Json::parse(event.data, nullptr, false);
   if (!chunk.is_object()) return;  // an end marker
   take_out_logprobs(chunk);
-  event.data = dump(chunk);
+  event.data = dialects::to_text(chunk);
 }
 
 }  // namespace
@@ -201,7 +198,7 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
   if (!faithful && job_->store) tell_of_unstored();
   job_->record_summary(std::move(summary));
   if (call_.strip_logprobs) take_out_logprobs(answer);
-  if (text.empty() || call_.strip_logprobs) text = dump(answer);
+  if (text.empty() || call_.strip_logprobs) text = dialects::to_text(answer);
   job_->waited = waited_;
   if (work_.settings->config.log.fingerprint_epoch && job_->gateway.recording == Recording::off) {
     job_->key_again = [this] { return key_at(job_->gateway, work_, upstream()); };

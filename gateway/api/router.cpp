@@ -87,13 +87,6 @@ std::optional<Response> answer_get(const Gateway& gateway, const Request& reques
   }
 }
 
-ApiError method_not_allowed(const char* allowed) {
-  ApiError error = api_error(405, "invalid_request_error", "method_not_allowed",
-                             std::string("This path takes ") + allowed + " only");
-  error.headers.add("Allow", allowed);
-  return error;
-}
-
 ApiError not_ready() {
   ApiError error =
       api_error(503, "server_error", "loading", "The gateway is still loading its models");

@@ -122,7 +122,9 @@ Task<void> Relay::attempt() {
   }
   const auto queued_at = Clock::now();
   auto slot = co_await upstream().admission.acquire(deadline_);
-  waited_ += Clock::now() - queued_at;
+  const auto queued = Clock::now() - queued_at;
+  waited_ += queued;
+  job_->record.queue_ms += std::chrono::duration<double, std::milli>(queued).count();
   if (!slot) {
     auto error = api_error(429, "rate_limit_error", "upstream_overloaded", slot.error().message);
     error.headers = retry_after_header(milliseconds(1000));

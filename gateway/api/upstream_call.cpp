@@ -154,8 +154,8 @@ CacheKey key_at(const Gateway& gateway, const UpstreamWork& work, const Upstream
     renamed = set_member(body, "model", json_string(name)).value_or(request.body);
     body = renamed;
   }
-  const auto scope = key_scope(gateway, upstream, work.endpoint, work.model, work.tenant.get(),
-                               request.headers, request.query);
+  const auto scope = key_scope(gateway, *work.settings, upstream, work.endpoint, work.model,
+                               work.tenant.get(), request.headers, request.query);
   BodyKeyInput input;
   input.tenant = scope.tenant;
   input.provider = upstream.config.name;

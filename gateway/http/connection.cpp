@@ -346,7 +346,7 @@ Task<void> Connection::handle() {
     if (request_->method == "OPTIONS") {
       Response response;
       response.status = 204;
-      response.headers.add("Allow", "GET, HEAD, POST, OPTIONS");
+      response.headers.add("Allow", "GET, HEAD, POST, PATCH, OPTIONS");
       const Result<void> sent = co_await send(response);
       (void)sent;
     } else {

@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -25,6 +25,11 @@ constexpr milliseconds kLastWords{500};
 // A connection that was cut ends within a turn of its core's loop; more means a handler that
 // blocks.
 constexpr milliseconds kCutGrace{2000};
+
+// Out of memory, or a bug. A gateway that accepts nobody any more would only look alive.
+void end_of_process(const std::exception_ptr& error) {
+  if (error) std::rethrow_exception(error);
+}
 
 }  // namespace
 
@@ -150,7 +155,7 @@ std::uint16_t Server::port() const {
 
 void Server::start() {
   if (impl_->started.exchange(true)) return;
-  net::co_spawn(impl_->cores.context(0).get_executor(), impl_->accept_loop(), net::detached);
+  net::co_spawn(impl_->cores.context(0).get_executor(), impl_->accept_loop(), end_of_process);
 }
 
 void Server::drain(milliseconds deadline) {

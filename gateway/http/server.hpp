@@ -87,7 +87,7 @@ struct ServerOptions {
   HeadCheck head_check = nullptr;                  // null: every body is read
 };
 
-// Errors before a handler runs: 400, 408, 413, 414, 431, 501, 505.
+// Errors before a handler runs: 400, 408, 413, 414, 417, 431, 501, 505.
 class Server {
  public:
   // Binds at once. Throws std::system_error when the address cannot be bound and std::runtime_error

@@ -71,8 +71,6 @@ void append_attributes(std::string& out, const Span& span) {
   if (span.status != 0) {
     attributes.number("http.response.status_code", static_cast<std::uint64_t>(span.status));
   }
-  attributes.text("server.address", span.server_address);
-  if (span.server_port != 0) attributes.number("server.port", span.server_port);
   attributes.text("error.type", error_type(span));
   attributes.text("gen_ai.operation.name", span.operation);
   attributes.text("gen_ai.provider.name", span.provider);
@@ -106,7 +104,7 @@ void append_span(std::string& out, const Span& span) {
   }
   out += "\"name\":";
   append_json_string(out, span.name);
-  out.append(",\"kind\":").append(std::to_string(static_cast<int>(span.kind)));
+  out.append(",\"kind\":2");  // SPAN_KIND_SERVER
   out.append(",\"startTimeUnixNano\":\"").append(nanoseconds(span.start));
   out.append("\",\"endTimeUnixNano\":\"").append(nanoseconds(span.end)).append("\",");
   append_attributes(out, span);

@@ -1,5 +1,6 @@
-// What the request path counts. Everything that a request touches is found by an index or a pointer
-// that was made before: no names are looked up and no lock is taken, but at a series' first use.
+// What the request path counts. What every request touches is found by an index or a pointer that
+// was made before, with no lock but at a series' first use; a generation's series are looked up by
+// name, once for each generation.
 #pragma once
 
 #include <array>
@@ -143,7 +144,7 @@ class RequestMetrics {
     overhead_[static_cast<std::size_t>(source)]->observe(seconds);
   }
 
-  // --- at the start and on reload: takes a lock; keep the pointer -------------------------------
+  // --- these take a lock ------------------------------------------------------------------------
   // Beyond kMaxNames different ones, upstreams and generations are counted together as "other": the
   // number of series stays bounded through any number of reloads.
   static constexpr std::size_t kMaxNames = 256;

@@ -12,24 +12,19 @@
 
 namespace fixpoint {
 
-enum class SpanKind { server = 2, client = 3 };  // the numbers of OTLP
-
-// One span. Empty strings, zero counts and statuses are left out. Never holds prompts or answers.
+// One span of a request that was served. Empty strings, zero counts and statuses are left out.
+// Never holds prompts or answers.
 struct Span {
   TraceId trace;
   SpanId span, parent;  // parent unset: the trace begins with this span
   std::string state;    // tracestate
-  SpanKind kind = SpanKind::server;
-  std::string name;  // "POST /v1/chat/completions", "chat gpt-4o"
+  std::string name;     // "POST /v1/chat/completions"
   std::chrono::system_clock::time_point start, end;
   bool failed = false;
 
-  // HTTP: attributes http.request.method, url.path, http.response.status_code, server.address,
-  // server.port, error.type.
+  // HTTP: attributes http.request.method, url.path, http.response.status_code, error.type.
   std::string method, path;
   int status = 0;
-  std::string server_address;
-  std::uint16_t server_port = 0;
   std::string error_type;  // "timeout", "429"; with `failed`
   // Generations: attributes gen_ai.operation.name, gen_ai.provider.name, gen_ai.request.model,
   // gen_ai.response.model, gen_ai.response.id, gen_ai.response.finish_reasons,

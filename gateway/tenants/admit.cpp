@@ -18,12 +18,6 @@ std::int64_t divide_up(std::int64_t amount, std::int64_t by) {
   return (amount + by - 1) / by;
 }
 
-bool may_use(const KeyPolicy& policy, std::string_view model) {
-  return policy.models.empty() ||
-         std::any_of(policy.models.begin(), policy.models.end(),
-                     [&](const std::string& glob) { return glob_matches(glob, model); });
-}
-
 // "20ms", "1.5s", "6m0s", "2h0m0s": the durations of OpenAI's x-ratelimit-reset-* headers.
 std::string duration_text(std::int64_t duration_us) {
   const std::int64_t ms = divide_up(duration_us, 1000);
@@ -118,7 +112,7 @@ ApiError error_of(const ApiKey& key, const Account::Refusal& refusal) {
 }  // namespace
 
 ApiResult<void> Tenants::admit(const Tenant& tenant, std::string_view model, Time now) {
-  if (!may_use(tenant.key.policy, model)) {
+  if (!tenant.key.policy.allows(model)) {
     ApiError error = api_error(403, "invalid_request_error", "permission_denied",
                                "Key '" + tenant.key.name + "' (" + tenant.key.id +
                                    ") may not use model '" + std::string(model) + "'");

@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "gateway/config.hpp"
 #include "gateway/safe_text.hpp"
 
 namespace fixpoint {
@@ -60,6 +61,12 @@ bool is_name(std::string_view text) {
 }
 
 }  // namespace
+
+bool KeyPolicy::allows(std::string_view model) const {
+  return models.empty() || std::any_of(models.begin(), models.end(), [&](const std::string& glob) {
+           return glob_matches(glob, model);
+         });
+}
 
 Result<void> check_policy(const KeyPolicy& policy) {
   if (policy.models.size() > kMaxKeyModels) {

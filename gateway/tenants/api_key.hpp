@@ -24,6 +24,7 @@ struct KeyPolicy {
   std::uint64_t monthly_tokens = 0;     // prompt and completion, per calendar month in UTC
   MicroDollars monthly_cost = 0;
 
+  bool allows(std::string_view model) const;
   bool limits_tokens() const {
     return tokens_per_minute > 0 || monthly_tokens > 0 || monthly_cost > 0;
   }

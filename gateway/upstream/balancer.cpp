@@ -9,7 +9,6 @@ namespace fixpoint {
 Balancer::Balancer(std::vector<WeightedUpstream> choices, std::vector<std::string> fallbacks)
     : fallbacks_(std::move(fallbacks)) {
   for (WeightedUpstream& choice : choices) {
-    if (choice.weight == 0) continue;
     choices_.push_back(Choice{std::move(choice.name), static_cast<std::int64_t>(choice.weight), 0});
   }
   if (choices_.empty()) throw std::logic_error("a balancer without a choice");

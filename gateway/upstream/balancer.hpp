@@ -11,7 +11,7 @@ namespace fixpoint {
 
 struct WeightedUpstream {
   std::string name;
-  std::uint64_t weight = 1;  // 0: only as a fallback
+  std::uint64_t weight = 1;  // at least 1
 };
 
 // One per route, shared by all cores. Thread-safe.
@@ -19,7 +19,7 @@ class Balancer {
  public:
   using IsOpen = std::function<bool(const std::string& upstream)>;
 
-  // `choices`: the route's one upstream, or its weights (at least one is above 0).
+  // `choices`: the route's one upstream, or its weights.
   Balancer(std::vector<WeightedUpstream> choices, std::vector<std::string> fallbacks);
 
   // The order of attempts: the chosen upstream, then the fallbacks, each once. The choice is smooth

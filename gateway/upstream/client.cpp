@@ -332,10 +332,6 @@ UpstreamClient::~UpstreamClient() {
   impl_->idle.clear();
 }
 
-const UpstreamOptions& UpstreamClient::options() const {
-  return impl_->options;
-}
-
 Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
     const UpstreamRequest& request) {
   const std::shared_ptr<Impl> impl = impl_;

@@ -95,7 +95,6 @@ class UpstreamClient {
   Task<Result<std::unique_ptr<UpstreamResponse>>> send(const UpstreamRequest& request);
   // Reads the whole body. Errors as read_some().
   static Task<Result<std::string>> read_all(UpstreamResponse& response);
-  const UpstreamOptions& options() const;
 
  private:
   struct Impl;

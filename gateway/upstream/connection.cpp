@@ -276,8 +276,4 @@ void UpstreamConnection::rest() {
   in_ = boost::beast::flat_buffer(kMaxBuffer);
 }
 
-bool UpstreamConnection::resumed() const {
-  return tls_ && SSL_session_reused(const_cast<TlsStream&>(*tls_).native_handle()) == 1;
-}
-
 }  // namespace fixpoint

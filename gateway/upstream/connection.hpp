@@ -55,7 +55,6 @@ class UpstreamConnection {
   bool is_alive();
   // Frees what an idle connection does not need.
   void rest();
-  bool resumed() const;  // the TLS session was resumed
 
  private:
   Task<Result<void>> open_tunnel(Clock::time_point deadline);

@@ -23,7 +23,7 @@ class AccessLog(GatewayTest):
 
     @classmethod
     def config(cls):
-        return {"access_log": {"format": "json", "level": "debug"}, "admin": {"token": cls.SECRETS[1]},
+        return {"access_log": {"format": "json", "level": "info"}, "admin": {"token": cls.SECRETS[1]},
                 "prices": [{"model": "mock*", "input": 1, "output": 1}],
                 "upstreams": [{"name": "mock", "base_url": cls.mock.url, "api_key": cls.SECRETS[0],
                                "headers": {"x-extra": cls.SECRETS[2]}},

@@ -5,6 +5,7 @@ import time
 import unittest
 
 from harness import Gateway, GatewayTest, call, chat, in_parallel
+from helpers import wait_until
 
 
 class Proxy(GatewayTest):
@@ -164,9 +165,10 @@ class Drain(GatewayTest):
     def test_sigterm_lets_an_answer_end(self):
         gateway = Gateway(self.config())
         def slow(_):
-            return chat(gateway.port, "mock-delay-700")
+            return chat(gateway.port, "mock-delay-1500")
+        before = self.mock.stats()["requests"]
         def stop(_):
-            time.sleep(0.3)
+            wait_until(self, lambda: self.mock.stats()["requests"] > before, "it is on its way")
             return gateway.stop()
         answer, code = in_parallel(2, lambda i: (slow, stop)[i](i))
         self.assertEqual(answer.status, 200)

@@ -112,7 +112,7 @@ class Reload(GatewayTest):
     def test_log_level(self):
         def lines():
             return self.gateway.log().count("endpoint=chat.completions")
-        self.change(access_log={"level": "debug"})
+        self.change(access_log={"level": "info"})
         before = lines()
         chat(self.gateway.port, "mock")
         wait_until(self, lambda: lines() == before + 1, "the request is logged")

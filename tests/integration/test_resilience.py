@@ -288,6 +288,10 @@ class Queue(GatewayTest):
             return chat(self.gateway.port, "mock-delay-800" if i < 2 else "mock", f"queue {i}")
         first, second, third = in_parallel(3, ask)
         self.assertEqual((first.status, second.status), (200, 200))
+        id = second.headers["x-fixpoint-generation"]
+        wait_until(self, lambda: id in self.gateway.cli("log", "tail").stdout, "it is logged")
+        logged = [json.loads(line) for line in self.gateway.cli("log", "export").stdout.splitlines()]
+        self.assertGreater(next(one for one in logged if one["id"] == id)["queue_ms"], 0)
         error = self.assert_error(third, 429, "upstream_overloaded")
         self.assertIn("narrow", error["message"])
         self.assertGreaterEqual(int(third.headers["retry-after"]), 1)

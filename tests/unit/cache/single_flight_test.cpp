@@ -171,7 +171,9 @@ TEST(SingleFlight, KeysDoNotMeetAndRemovalStartsAnew) {
 TEST(SingleFlight, AnAbandonedFlightIsReplaced) {
   SingleFlight<int> flights;
   auto first = flights.join("key", std::make_shared<Counter>());
+  EXPECT_TRUE(flights.has("key"));
   first.reader.reset();
+  EXPECT_FALSE(flights.has("key")) << "nobody can join it";
   const auto second = flights.join("key", std::make_shared<Counter>());
   EXPECT_TRUE(second.leader);
   EXPECT_NE(second.flight, first.flight);

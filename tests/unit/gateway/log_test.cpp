@@ -11,6 +11,7 @@
 namespace fixpoint {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -44,8 +45,8 @@ TEST_F(Log, FollowsTheLevel) {
   EXPECT_FALSE(log_enabled(LogLevel::info));
   init_log(LogLevel::off);
   EXPECT_EQ(written(LogLevel::error, "x"), "");
-  init_log(LogLevel::debug);
-  EXPECT_THAT(written(LogLevel::debug, "x"), HasSubstr("debug x"));
+  init_log(LogLevel::info);
+  EXPECT_THAT(written(LogLevel::info, "x"), HasSubstr("info x"));
 }
 
 TEST_F(Log, WritesJsonObjects) {
@@ -56,6 +57,17 @@ TEST_F(Log, WritesJsonObjects) {
   EXPECT_EQ(json["message"], "a\n\"b\" ***");
   EXPECT_THAT(json["time"].get<std::string>(), ::testing::EndsWith("Z"));
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+}
+
+TEST_F(Log, ABurstOfWarningsIsOneLine) {
+  testing::internal::CaptureStderr();
+  BurstWarning warning, other;
+  for (int i = 0; i < 100; ++i) warning("away");
+  other("elsewhere");
+  flush_log();
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(text, AllOf(HasSubstr("warning away"), HasSubstr("warning elsewhere")));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 100);
 }
 
 TEST_F(Log, TimesAreUtcWithMilliseconds) {

@@ -30,6 +30,9 @@ TEST(RedisRecordTest, TheTagAloneSaysWhatFiltersAsk) {
   EXPECT_LT(tag->stored_bytes, 100u);
   EXPECT_EQ(tag->entry_bytes, value.size() - *bytes);
   EXPECT_EQ(decode_tag(encode_record(sample("12345"), 4096))->stored_bytes, 5u);
+  Entry streamed = sample("12345");
+  streamed.pace = "10 20 30";
+  EXPECT_EQ(decode_tag(encode_record(streamed, 4096))->stored_bytes, 5u);
 }
 
 TEST(RedisRecordTest, EveryChangedByteIsFound) {

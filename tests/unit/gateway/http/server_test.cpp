@@ -82,7 +82,7 @@ TEST_F(ServerTest, HeadAndOptions) {
   const RawReply reply = client.read_reply();
   EXPECT_EQ(reply.status, 204);
   EXPECT_EQ(reply.headers.count("content-length"), 0u);
-  EXPECT_EQ(reply.headers.at("allow"), "GET, HEAD, POST, OPTIONS");
+  EXPECT_EQ(reply.headers.at("allow"), "GET, HEAD, POST, PATCH, OPTIONS");
   ASSERT_TRUE(client.send(get("/still-in-step")));
   EXPECT_EQ(client.read_reply().body, "GET /still-in-step ");
 }

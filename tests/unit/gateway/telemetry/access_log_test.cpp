@@ -117,7 +117,7 @@ TEST(AccessLog, WritesOneLinePerRequestFromLevelInfoOn) {
     return testing::internal::GetCapturedStderr();
   };
   EXPECT_THAT(written(LogLevel::info, LogFormat::text), HasSubstr(" info request id=req-1 "));
-  EXPECT_EQ(json::parse(written(LogLevel::debug, LogFormat::json))["id"], "req-1");
+  EXPECT_EQ(json::parse(written(LogLevel::info, LogFormat::json))["id"], "req-1");
   EXPECT_EQ(written(LogLevel::warning, LogFormat::json), "");
   init_log(LogLevel::info);
 }

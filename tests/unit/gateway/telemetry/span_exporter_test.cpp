@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "gateway/log.hpp"
+#include "tests/support/http_fixture.hpp"
 #include "tests/support/scripted_server.hpp"
 
 namespace fixpoint {
@@ -42,7 +43,6 @@ TEST(OtlpJson, IsAnExportRequest) {
   Span span = span_named("chat \"gpt\"");
   span.parent = new_span_id();
   span.state = "a=1";
-  span.kind = SpanKind::client;
   span.start =
       std::chrono::system_clock::time_point(std::chrono::microseconds(1'700'000'000'000'001));
   span.end = span.start + std::chrono::microseconds(5);
@@ -50,8 +50,6 @@ TEST(OtlpJson, IsAnExportRequest) {
   span.status = 429;
   span.method = "POST";
   span.path = "/v1/chat/completions";
-  span.server_address = "api.openai.com";
-  span.server_port = 443;
   span.operation = "chat";
   span.provider = "openai";
   span.request_model = "gpt-4o";
@@ -76,7 +74,7 @@ TEST(OtlpJson, IsAnExportRequest) {
   EXPECT_EQ(first["parentSpanId"], std::string(span.parent.text()));
   EXPECT_EQ(first["traceState"], "a=1");
   EXPECT_EQ(first["name"], "chat \"gpt\"");
-  EXPECT_EQ(first["kind"], 3);
+  EXPECT_EQ(first["kind"], 2);
   EXPECT_EQ(first["startTimeUnixNano"], "1700000000000001000");
   EXPECT_EQ(first["endTimeUnixNano"], "1700000000000006000");
   EXPECT_EQ(first["status"]["code"], 2);
@@ -84,8 +82,6 @@ TEST(OtlpJson, IsAnExportRequest) {
       "http.request.method": {"stringValue": "POST"},
       "url.path": {"stringValue": "/v1/chat/completions"},
       "http.response.status_code": {"intValue": "429"},
-      "server.address": {"stringValue": "api.openai.com"},
-      "server.port": {"intValue": "443"},
       "error.type": {"stringValue": "429"},
       "gen_ai.operation.name": {"stringValue": "chat"},
       "gen_ai.provider.name": {"stringValue": "openai"},
@@ -171,10 +167,7 @@ TEST_F(SpanExporterTest, SendsFullBatchesAtOnce) {
   std::promise<void> sent;
   SpanExporter exporter(config_for(collector.url()));
   for (std::size_t i = 0; i < SpanExporter::kBatch; ++i) exporter.add(span_named("s"));
-  while (exporter.exported() < SpanExporter::kBatch) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_EQ(exporter.exported(), SpanExporter::kBatch);
+  EXPECT_TRUE(test::eventually([&] { return exporter.exported() == SpanExporter::kBatch; }));
 }
 
 TEST_F(SpanExporterTest, SendsAfterTheInterval) {
@@ -184,7 +177,7 @@ TEST_F(SpanExporterTest, SendsAfterTheInterval) {
   SpanExporter exporter(config);
   for (std::uint64_t i = 1; i <= 2; ++i) {
     exporter.add(span_named("s"));
-    while (exporter.exported() < i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(test::eventually([&] { return exporter.exported() >= i; }));
   }
   EXPECT_EQ(collector.connections(), 1) << "the connection is kept";
 }
@@ -199,9 +192,7 @@ TEST_F(SpanExporterTest, CountsWhatTheCollectorRefuses) {
     config.interval = std::chrono::milliseconds(100);
     SpanExporter exporter(config);
     for (int i = 0; i < 3; ++i) exporter.add(span_named("s"));
-    while (exporter.failed() + exporter.exported() < 3) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    EXPECT_TRUE(test::eventually([&] { return exporter.failed() + exporter.exported() == 3; }));
     EXPECT_EQ(exporter.failed(), rejected);
   }
 }
@@ -216,7 +207,7 @@ TEST_F(SpanExporterTest, ACollectorThatIsAwayCostsACounter) {
   config.interval = std::chrono::milliseconds(100);
   SpanExporter exporter(config);
   exporter.add(span_named("s"));
-  while (exporter.failed() < 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(test::eventually([&] { return exporter.failed() == 1; }));
   EXPECT_EQ(exporter.exported(), 0u);
 }
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/support/http_fixture.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace fixpoint {
@@ -392,7 +393,7 @@ TEST_F(TenantsTest, UsageGoesToTheDiskByItself) {
     sqlite3_close(handle);
     return rows;
   };
-  while (saved() == 0) std::this_thread::sleep_for(milliseconds(2));
+  EXPECT_TRUE(test::eventually([&] { return saved() != 0; }));
 }
 
 }  // namespace
