@@ -29,7 +29,7 @@ TEST(ConfigReload, TakesOverWhatRequestsRead) {
                        "server: {heartbeat: 1s, drain_timeout: 1s}\n"
                        "cache: {policy: all, ttl: 1h, store_length: true, replay: recorded}\n"
                        "log: {top_logprobs: 2, logprobs: inject, fingerprint_epoch: true}\n"
-                       "access_log: {level: debug, format: json}\n"
+                       "access_log: {level: error, format: json}\n"
                        "admin: {token: a-longer-token-16}\n"
                        "prices: [{model: a, input: 1, output: 2}]\n"
                        "upstreams:\n"

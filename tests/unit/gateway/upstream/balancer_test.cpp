@@ -62,12 +62,6 @@ TEST_F(BalancerTest, AllOpen) {
   EXPECT_EQ(order(weighted).size(), 1u);
 }
 
-TEST_F(BalancerTest, WeightZeroIsNeverChosen) {
-  Balancer balancer({{"a", 1}, {"b", 0}}, {"b"});
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(order(balancer), (Names{"a", "b"}));
-  EXPECT_THROW(Balancer({{"a", 0}}, {"b"}), std::logic_error);
-}
-
 TEST(BalancerThreads, SharesHold) {
   Balancer balancer({{"a", 3}, {"b", 1}}, {});
   std::atomic<int> a{0};
