@@ -65,7 +65,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
   Task<void> call_upstream();
 
-  // A status other than 200, with its body.
+  // A status other than 200, with its body; also one that the body of a 200 means.
   void refused(int status, const std::string& body);
 
   // --- the answer of one call, in relay_answer.cpp

@@ -54,6 +54,11 @@ Task<void> Relay::relay_plain(int status) {
   const auto problem = answer ? problem_of(call_.endpoint, *answer) : answer.error().message;
   if (problem == kErrorProblem) {
     const Error error{ErrorCode::protocol, "answered HTTP 200 with an error"};
+    if (const int meant = error_status(*body); meant != 0) {
+      refused(meant, *body);
+      failed_.reason = error.message;
+      co_return;
+    }
     judge(error);
     set_failed(error);
     failed_.failure.body =
@@ -233,16 +238,20 @@ void Relay::stream_failed(const Error& error) {
 }
 
 void Relay::stream_error(const SseEvent& event) {
-  if (permit_) permit_->failed();
   stream_over_ = true;
   const auto said = upstream_words(event.data);
-  failed_ = Failed();  // with the status 502
-  failed_.failure.body = translate_error(api_of(work_.endpoint), 502, said, job_->request_id);
+  if (const int status = error_status(said); status != 0) {
+    refused(status, said);
+  } else {
+    if (permit_) permit_->failed();
+    failed_ = Failed();  // with the status 502
+    failed_.failure.body = translate_error(api_of(work_.endpoint), 502, said, job_->request_id);
+    failed_.may_retry = true;
+    failed_.wait = retry_wait(job_->record.attempts, nullptr, {}, retry_random());
+  }
   // To a client of the same API it goes as it came: "response.failed" says more than an error.
   if (!job_->translator) failed_.failure.event = SseEvent{event.event, said};
   failed_.reason = "the upstream sent an error in its stream";
-  failed_.may_retry = true;
-  failed_.wait = retry_wait(job_->record.attempts, nullptr, {}, retry_random());
   if (head_published_) end_failed();
 }
 

@@ -1,3 +1,4 @@
+#include <charconv>
 #include <utility>
 
 #include "gateway/dialects/json_access.hpp"
@@ -75,6 +76,32 @@ Said read_error(const Json& body) {
   return said;
 }
 
+// An error of either API, which may be within what reports it: Responses has {"type": "error",
+// "code", ...} and {"response": {"error": ...}}.
+Said read_report(const Json& body) {
+  const Json* response = object_member(body, "response");
+  return read_error(response && object_member(*response, "error") ? *response : body);
+}
+
+// By the names that the APIs and the servers that speak them give to errors. 0: another name.
+int status_of_name(std::string_view name) {
+  constexpr std::pair<std::string_view, int> kStatuses[] = {
+      {"invalid_request_error", 400}, {"BadRequestError", 400},
+      {"invalid_prompt", 400},        {"context_length_exceeded", 400},
+      {"authentication_error", 401},  {"billing_error", 402},
+      {"permission_error", 403},      {"not_found_error", 404},
+      {"NotFoundError", 404},         {"request_too_large", 413},
+      {"rate_limit_error", 429},      {"rate_limit_exceeded", 429},
+      {"insufficient_quota", 429},    {"api_error", 500},
+      {"server_error", 500},          {"InternalServerError", 500},
+      {"timeout_error", 504},         {"overloaded_error", 529},
+  };
+  for (const auto& [known, status] : kStatuses) {
+    if (known == name) return status;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string error_body(Api api, int status, std::string_view message, std::string_view type,
@@ -109,10 +136,7 @@ std::string translate_error(Api client, int status, const std::string& body,
   }
   const bool anthropic = text_or_empty(*parsed, "type") == "error";
   if (object_member(*parsed, "error") && anthropic == (client == Api::anthropic)) return body;
-  // Responses reports a failure as {"type": "error", "code", ...} or within its response.
-  const Json* response = object_member(*parsed, "response");
-  const bool within = response && object_member(*response, "error");
-  Said said = read_error(within ? *response : *parsed);
+  Said said = read_report(*parsed);
   if (said.message.empty()) {
     said.message = "The upstream answered HTTP " + std::to_string(status) + " without a message";
   }
@@ -123,6 +147,18 @@ std::string translate_error(Api client, int status, const std::string& body,
     said.type.clear();
   }
   return error_body(client, status, said.message, said.type, said.code, said.param, request_id);
+}
+
+int error_status(const std::string& body) {
+  const auto parsed = parse_json(body);
+  if (!parsed || !parsed->is_object()) return 0;
+  const Said said = read_report(*parsed);
+  int status = 0;
+  const char* end = said.code.data() + said.code.size();
+  const auto [read, problem] = std::from_chars(said.code.data(), end, status);
+  if (problem == std::errc() && read == end && status >= 400 && status <= 599) return status;
+  status = status_of_name(said.code);
+  return status != 0 ? status : status_of_name(said.type);
 }
 
 SseEvent error_event(Endpoint endpoint, const std::string& body, std::uint64_t sequence) {

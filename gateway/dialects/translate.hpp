@@ -68,6 +68,10 @@ std::string error_body(Api api, int status, std::string_view message, std::strin
 // it already comes back byte for byte.
 std::string translate_error(Api client, int status, const std::string& body,
                             std::string_view request_id);
+// The status, from 400 to 599, that an error body of either API means which came under another one,
+// as in a stream: its numeric code, else what the API's own name for the error stands for. 0: it
+// does not say.
+int error_status(const std::string& body);
 // The event with which a stream of this endpoint reports that it failed, from an error body in the
 // client's shape: a data line with {"error": ...} for OpenAI's chat and completions; `error` for
 // Anthropic; `error` with {"type": "error", "code", "message", "param", "sequence_number"} for

@@ -65,6 +65,28 @@ TEST(DialectErrors, AreTranslated) {
   }
 }
 
+TEST(DialectErrors, WhatStatusTheyMean) {
+  const std::pair<const char*, int> bodies[] = {
+      {R"({"error":{"code":400,"message":"m","type":"exceed_context_size_error"}})", 400},
+      {R"({"error":{"code":"503","type":"invalid_request_error"}})", 503},
+      {R"({"object":"error","message":"m","type":"BadRequestError","code":null})", 400},
+      {R"({"error":{"type":"tokens","code":"rate_limit_exceeded"}})", 429},
+      {R"({"error":{"code":200,"type":"server_error"}})", 500},
+      {R"({"type":"error","error":{"type":"invalid_request_error","message":"m"}})", 400},
+      {R"({"type":"error","error":{"type":"overloaded_error","message":"m"}})", 529},
+      {R"({"type":"error","code":"server_error","message":"m"})", 500},
+      {R"({"type":"response.failed","response":{"error":{"code":"invalid_prompt"}}})", 400},
+      {R"({"error":{"code":600,"message":"m"}})", 0},
+      {R"({"error":{"code":400.5,"message":"m"}})", 0},
+      {R"({"error":{"code":-400,"message":"m"}})", 0},
+      {R"({"error":{"message":"m","type":"of_another_kind"}})", 0},
+      {R"({"error":"bad"})", 0},
+      {"[]", 0},
+      {"no JSON", 0},
+  };
+  for (const auto& [body, status] : bodies) EXPECT_EQ(error_status(body), status) << body;
+}
+
 TEST(DialectErrors, EndStreams) {
   const std::string body = error_body(Api::openai, 502, "m", "upstream_error", "c", "p", "");
   const auto chat = error_event(Endpoint::chat_completions, body, 7);

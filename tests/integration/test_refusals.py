@@ -1,0 +1,98 @@
+"""What upstreams refuse, in whatever way they say so: who is asked next, and what the client hears."""
+import collections
+import gzip
+import http.server
+import json
+import unittest
+
+from harness import Gateway, call
+from helpers import Server, metric
+
+STREAM = {"Content-Type": "text/event-stream"}
+GOOD = json.dumps({"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [
+    {"index": 0, "message": {"role": "assistant", "content": "good"}, "finish_reason": "stop"}]})
+WORDS = [{"role": "user", "content": "x"}]
+
+
+class Refusals(unittest.TestCase):
+    def start(self, answer, **upstream):
+        """A gateway before two upstreams, one the other's fallback for the model "both"; `answer` gives status, headers
+        and body for a model or a key and how often it was asked, or nothing: the connection is closed."""
+        self.asked = asked = collections.Counter()
+
+        class Upstream(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                key = (self.headers["Authorization"] or self.headers["x-api-key"]).removeprefix("Bearer ")
+                asked[key] += 1
+                told = answer(key, body["model"], asked[key])
+                if told is None:
+                    self.close_connection = True
+                    return
+                status, headers, body = told
+                body = body if isinstance(body, bytes) else body.encode()
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+        server = Server(Upstream)
+        self.addCleanup(server.stop)
+        url = f"http://127.0.0.1:{server.port}"
+        keys = upstream.pop("api_keys", ["sk-first"])
+        self.gateway = Gateway({
+            "server": {"listen": "127.0.0.1:0", "threads": 1},  # several share no connections
+            "upstreams": [{"name": "first", "base_url": url + "/v1", "api_keys": keys, **upstream},
+                          {"name": "second", "base_url": url + "/v1", "api_key": "sk-second"},
+                          {"name": "messages", "kind": "anthropic", "base_url": url, "api_key": "sk-messages", **upstream}],
+            "routes": [{"model": "both", "upstream": "first", "fallbacks": ["second"]},
+                       {"model": "claude", "upstream": "messages"}, {"model": "*", "upstream": "first"}]})
+        self.addCleanup(self.gateway.stop)
+
+    def ask(self, model="m", path="/v1/chat/completions", **fields):
+        self.asked.clear()
+        return call(self.gateway.port, "POST", path, {"model": model, "messages": WORDS, "max_tokens": 9, **fields})
+
+    def breaker(self, upstream):
+        return metric(self.gateway.port, "fixpoint_upstream_breaker_state", upstream=upstream)
+
+    def test_a_bad_request_under_http_200_is_the_clients(self):
+        error = {"message": "bad tool schema", "type": "invalid_request_error"}
+
+        def answer(key, model, _):
+            if model == "claude":
+                data = {"type": "error", "error": error}
+                return 200, STREAM, f"event: error\ndata: {json.dumps(data)}\n\n"
+            data = json.dumps({"error": {**error, "code": 400}})
+            return (200, STREAM, f"data: {data}\n\n") if model == "stream" else (200, {}, data)
+        self.start(answer, breaker_failures=1, retries=1)
+        for path, model, stream in (("/v1/chat/completions", "stream", True), ("/v1/chat/completions", "plain", False),
+                                    ("/v1/messages", "claude", True), ("/v1/chat/completions", "claude", True)):
+            with self.subTest(path=path, model=model):
+                refused = self.ask(model, path, stream=stream)
+                self.assertEqual(refused.status, 400, refused.body)
+                self.assertEqual(refused.json()["error"]["message"], "bad tool schema")
+                self.assertEqual(sum(self.asked.values()), 1)
+                self.assertEqual([self.breaker("first"), self.breaker("messages")], [0, 0])
+
+    def test_an_overload_under_http_200_is_tried_again(self):
+        def answer(key, model, times):
+            if times == 1:
+                return 200, STREAM, 'data: {"error":{"message":"busy","code":503}}\n\n'
+            return 200, {}, GOOD
+        self.start(answer, retries=1)
+        tried = self.ask(stream=False)
+        self.assertEqual(tried.status, 200, tried.body)
+        self.assertEqual(tried.headers["x-fixpoint-attempts"], "2")
+
+    def test_a_key_under_http_200_that_is_limited(self):
+        self.start(lambda key, model, _: (200, {}, GOOD if key == "k2" else '{"error":{"code":429,"message":"slow"}}'),
+                   api_keys=["k1", "k2"], retries=0)
+        self.assertEqual(self.ask().status, 200)
+
+
+if __name__ == "__main__":
+    unittest.main()
