@@ -40,7 +40,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
     AnswerFailure failure;
     std::string reason;
     bool may_retry = false;      // here or at the next upstream
-    bool may_fall_back = false;  // at the next upstream
+    bool may_fall_back = false;  // at the next upstream, also if not here
     std::optional<std::chrono::milliseconds>
         wait;  // before the next attempt; unset: not here again
   };

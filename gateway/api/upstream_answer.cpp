@@ -101,8 +101,8 @@ Task<void> Relay::try_upstream() {
       end_failed();
       co_return;
     }
-    if (!failed_.may_retry) co_return;
     if (std::exchange(again_at_once_, false) && ++at_once <= most_at_once) continue;
+    if (!failed_.may_retry) co_return;
     if (++failures > upstream().config.retries || !failed_.wait) co_return;
     if (!is_last() && *failed_.wait > kPatience) co_return;
     if (Clock::now() + *failed_.wait >= deadline_) co_return;
@@ -220,8 +220,10 @@ void Relay::refused(int status, const std::string& body) {
       translate_error(api_of(work_.endpoint), status, upstream_words(body), job_->request_id)};
   failed_.reason = "HTTP " + std::to_string(status);
   failed_.may_retry = may_retry(status, headers);
-  // The gateway's own key or name for the model is what these refuse.
-  failed_.may_fall_back = call_.key && (status == 401 || status == 403 || status == 404);
+  // The gateway's own key, account or name for the model is what those others refuse.
+  failed_.may_fall_back =
+      may_pass(status) ||
+      (call_.key && (status == 401 || status == 402 || status == 403 || status == 404));
   failed_.wait = retry_wait(job_->record.attempts, &headers, now, retry_random());
   if (status == 400 && call_.strip_logprobs) {
     // The gateway's own wish may be what was refused: once more without it. A second refusal is

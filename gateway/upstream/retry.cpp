@@ -33,12 +33,16 @@ std::optional<double> number(std::string_view text) {
 
 }  // namespace
 
+bool may_pass(int status) {
+  return status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
 bool may_retry(int status, const Headers& headers) {
   if (const std::string* told = headers.find("x-should-retry")) {
     if (equal_ignoring_case(*told, "true")) return status >= 400;
     if (equal_ignoring_case(*told, "false")) return false;
   }
-  return status == 408 || status == 409 || status == 429 || status >= 500;
+  return may_pass(status);
 }
 
 bool may_retry(const Error& error) {

@@ -15,8 +15,10 @@ namespace fixpoint {
 // client, which can decide better.
 inline constexpr std::chrono::milliseconds kMaxRetryWait{60'000};
 
-// An answer that may be followed by another attempt: 408, 409, 429 and from 500 on, unless
-// x-should-retry says "true" or "false".
+// What another upstream may answer better: 408, 409, 429 and from 500 on.
+bool may_pass(int status);
+// Whether the same upstream may be asked once more: the same, unless x-should-retry says "true" or
+// "false".
 bool may_retry(int status, const Headers& headers);
 // A call without an answer: unreachable, timeout, closed. Not protocol, invalid or overloaded (a
 // local limit): those would fail in the same way again.

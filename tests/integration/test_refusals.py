@@ -93,6 +93,24 @@ class Refusals(unittest.TestCase):
                    api_keys=["k1", "k2"], retries=0)
         self.assertEqual(self.ask().status, 200)
 
+    def test_not_again_there_is_not_nowhere(self):
+        told = {"x-should-retry": "false"}
+        for status, headers in ((500, told), (429, told), (402, {})):
+            with self.subTest(status=status):
+                self.start(lambda key, model, _, status=status, headers=headers:
+                           (200, {}, GOOD) if key == "sk-second" else (status, headers, "{}"))
+                answer = self.ask("both")
+                self.assertEqual(answer.status, 200, answer.body)
+                self.assertEqual(self.asked, {"sk-first": 1, "sk-second": 1})
+                self.assertEqual(self.ask("first alone").status, status)
+                self.assertEqual(self.asked, {"sk-first": 1})
+
+    def test_not_again_with_this_key_is_with_another(self):
+        self.start(lambda key, model, _: (200, {}, GOOD) if key == "k2" else (429, {"x-should-retry": "false"}, "{}"),
+                   api_keys=["k1", "k2"])
+        self.assertEqual(self.ask().status, 200)
+        self.assertEqual(self.asked, {"k1": 1, "k2": 1})
+
 
 if __name__ == "__main__":
     unittest.main()

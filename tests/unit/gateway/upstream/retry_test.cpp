@@ -25,10 +25,12 @@ TEST(Retry, Statuses) {
   for (const int status : {408, 409, 429, 500, 501, 502, 503, 504, 529}) {
     EXPECT_TRUE(may_retry(status, {})) << status;
     EXPECT_FALSE(may_retry(status, fields({{"X-Should-Retry", "false"}}))) << status;
+    EXPECT_TRUE(may_pass(status)) << status;
     EXPECT_TRUE(may_retry(status, fields({{"x-should-retry", "nonsense"}}))) << status;
   }
   for (const int status : {200, 204, 301, 400, 401, 403, 404, 413, 422}) {
     EXPECT_FALSE(may_retry(status, {})) << status;
+    EXPECT_FALSE(may_pass(status)) << status;
   }
   EXPECT_TRUE(may_retry(400, fields({{"x-should-retry", "True"}})));
   EXPECT_FALSE(may_retry(200, fields({{"x-should-retry", "true"}}))) << "an answer is an answer";
