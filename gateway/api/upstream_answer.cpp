@@ -233,13 +233,15 @@ void Relay::refused(int status, const std::string& body) {
     failed_.may_retry = again_at_once_ = true;
   }
   if (status == 429 && call_.key && upstream().keys->size() > 1) {
-    const auto rest = retry_after(headers, now).value_or(kMaxRetryWait);
-    upstream().keys->rate_limited(call_.key->index, Clock::now() + rest);
+    const auto rest = retry_after(headers, now);
+    upstream().keys->rate_limited(call_.key->index, Clock::now() + rest.value_or(kMaxRetryWait));
     again_at_once_ = upstream().keys->resting() < upstream().keys->size();
     if (again_at_once_) {
       upstream().metrics.count_key_rotation();
       return;
     }
+    // Nobody waits out a rest that the upstream did not ask for.
+    if (!rest) return;
     // Until the first key wakes, whichever that is.
     const auto left =
         std::chrono::ceil<milliseconds>(upstream().keys->next().resting_until - Clock::now());

@@ -111,6 +111,15 @@ class Refusals(unittest.TestCase):
         self.assertEqual(self.ask().status, 200)
         self.assertEqual(self.asked, {"k1": 1, "k2": 1})
 
+    def test_nobody_waits_for_a_time_that_was_not_named(self):
+        for headers in ({}, {"Retry-After": "0"}):
+            # Each key is limited once. A wait of more than the answer may take is not begun.
+            self.start(lambda key, model, times, headers=headers:
+                       (200, {}, GOOD) if times > 1 else (429, headers, "{}"),
+                       api_keys=["k1", "k2"], retries=1, total_timeout="50s")
+            self.assertEqual(self.ask().status, 200)
+            self.assertEqual(sum(self.asked.values()), 3)
+
 
 if __name__ == "__main__":
     unittest.main()
