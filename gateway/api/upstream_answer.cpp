@@ -180,8 +180,14 @@ Task<void> Relay::call_upstream() {
   const auto sent_at = Clock::now();
   attempt_began_ = sent_at;
   readers_time_ = {};
+  bool sent_again = false;
+  call_.request.sent_again = &sent_again;
   auto sent = co_await upstream().client(core_).send(call_.request);
   waited_ += Clock::now() - sent_at;
+  if (sent_again) {
+    ++job_->record.attempts;
+    upstream().metrics.count_retry();
+  }
   if (!sent) {
     if (!abandoned_) upstream().metrics.count_failure();
     judge(sent.error());

@@ -131,6 +131,8 @@ class UpstreamClient::Impl::PooledResponse final : public UpstreamResponse {
 
   Lease lease;
   bool saw_bytes = false;  // of the response
+  // When the peer had been sent all of the request.
+  Clock::time_point written_at = Clock::time_point::max();
 
  private:
   Task<Result<void>> read_head(bool no_body, milliseconds first_byte);
@@ -203,6 +205,7 @@ Task<Result<void>> UpstreamClient::Impl::PooledResponse::exchange(const std::str
   const std::string_view body = request.body ? std::string_view(*request.body) : "";
   const milliseconds timeout = settings.between_bytes_timeout;
   const Result<void> written = co_await lease.connection->write(head, body, timeout, deadline_);
+  if (written) written_at = Clock::now();
   if (written && request.written != nullptr) *request.written = true;
   if (!written && written.error().code == ErrorCode::timeout) co_return written;
   const milliseconds first_byte = written ? settings.first_byte_timeout : kEarlyResponse;
@@ -366,8 +369,11 @@ Task<Result<std::unique_ptr<UpstreamResponse>>> UpstreamClient::send(
       co_return std::move(result);
     }
     // The peer closed an idle connection just as it was used again.
-    const bool stale = reused && answered.error().code == ErrorCode::closed && !response->saw_bytes;
+    const bool stale = reused && answered.error().code == ErrorCode::closed &&
+                       !response->saw_bytes &&
+                       Clock::now() - settings.stale_close < response->written_at;
     if (!stale) co_return tl::make_unexpected(impl->named(answered.error(), deadline));
+    if (request.sent_again != nullptr) *request.sent_again = true;
   }
 }
 

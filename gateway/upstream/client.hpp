@@ -49,6 +49,9 @@ struct UpstreamOptions {
   std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds first_byte_timeout{300000};
   std::chrono::milliseconds between_bytes_timeout{120000};
+  // A connection that the peer closed while it was idle, just as a request was sent: that is known
+  // after a round trip. A close that comes later may be of a peer that has begun to work on it.
+  std::chrono::milliseconds stale_close{500};
   std::chrono::milliseconds total_timeout{0};  // of a request without a deadline; 0: none
   std::size_t max_response_bytes = 64u << 20;
 };
@@ -64,6 +67,8 @@ struct UpstreamRequest {
   // The caller's, if it is set: becomes true when the upstream has been sent all of the request,
   // also where send() then ends with an error or is cancelled.
   bool* written = nullptr;
+  // The caller's, if it is set: becomes true when the request was sent a second time.
+  bool* sent_again = nullptr;
 };
 
 // A response whose head has arrived. The connection returns to the pool when the body was read to
@@ -89,8 +94,9 @@ class UpstreamClient {
   UpstreamClient(net::io_context& context, UpstreamOptions options);
   ~UpstreamClient();
 
-  // Sends the request, which must live until then, and reads the response's head. Retries once, on
-  // a fresh connection, only when a reused connection failed before any response byte. Cancellation
+  // Sends the request, which must live until then, and reads the response's head. Sends it once
+  // more, on a fresh connection, only when a reused one was closed before any response byte and
+  // within stale_close. Cancellation
   // closes the connection. Errors: unreachable, timeout, protocol, closed, overloaded.
   Task<Result<std::unique_ptr<UpstreamResponse>>> send(const UpstreamRequest& request);
   // Reads the whole body. Errors as read_some().

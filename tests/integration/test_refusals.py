@@ -120,6 +120,15 @@ class Refusals(unittest.TestCase):
             self.assertEqual(self.ask().status, 200)
             self.assertEqual(sum(self.asked.values()), 3)
 
+    def test_a_request_that_was_sent_twice_says_so(self):
+        # The second request meets a close, as of a connection that was idle for too long.
+        self.start(lambda key, model, times: None if model == "gone" and times == 1 else (200, {}, GOOD), retries=1)
+        self.assertEqual(self.ask().headers["x-fixpoint-attempts"], "1")
+        again = self.ask("gone")
+        self.assertEqual(again.status, 200, again.body)
+        self.assertEqual(again.headers["x-fixpoint-attempts"], "2")
+        self.assertEqual(metric(self.gateway.port, "fixpoint_upstream_retries_total", upstream="first"), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

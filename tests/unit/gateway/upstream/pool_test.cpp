@@ -72,11 +72,33 @@ TEST_F(PoolTest, AStaleConnectionIsReplacedOnce) {
                            peer.send(ok);
                            peer.client_left();
                          }});
-  UpstreamClient client(context_, options(server.url()));
-  ASSERT_TRUE(get(client));
-  const Result<Answer> second = get(client);
+  auto o = options(server.url());
+  o.stale_close = std::chrono::hours(1);
+  UpstreamClient client(context_, o);
+  bool sent_again = false;
+  UpstreamRequest request;
+  request.sent_again = &sent_again;
+  ASSERT_TRUE(get(client, request));
+  EXPECT_FALSE(sent_again);
+  const Result<Answer> second = get(client, request);
   ASSERT_TRUE(second) << second.error().message;
+  EXPECT_TRUE(sent_again);
   EXPECT_EQ(server.connections(), 2);
+}
+
+TEST_F(PoolTest, ACloseThatComesLateIsAnError) {
+  // A server that may have begun to work on the request.
+  ScriptedServer server({[](ScriptedPeer& peer) {
+    peer.read_request();
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    peer.read_request();
+  }});
+  auto o = options(server.url());
+  o.stale_close = milliseconds(0);
+  UpstreamClient client(context_, o);
+  ASSERT_TRUE(get(client));
+  EXPECT_EQ(get(client).error().code, ErrorCode::closed);
+  EXPECT_EQ(server.connections(), 1);
 }
 
 // R8: an idle connection that was reset, seen before its use or met by it.
@@ -96,7 +118,9 @@ TEST_F(PoolTest, AnIdleConnectionThatWasResetIsReplaced) {
                              peer.send(ok);
                              peer.client_left();
                            }});
-    UpstreamClient client(context_, options(server.url()));
+    auto o = options(server.url());
+    o.stale_close = std::chrono::hours(1);
+    UpstreamClient client(context_, o);
     ASSERT_TRUE(get(client));
     if (before_use) {
       ASSERT_TRUE(test::eventually([&] { return gone.load(); }));
