@@ -93,7 +93,8 @@ Result<void> ResponseParser::check_head() {
       return bad("has a Content-Length that is not a number");
     }
   }
-  const std::string* encoding = headers_.find("Content-Encoding");
+  // An error says enough by its status, also if nobody can read its body.
+  const std::string* encoding = status_ < 400 ? headers_.find("Content-Encoding") : nullptr;
   if (encoding != nullptr && !encoding->empty() && !equal_ignoring_case(*encoding, "identity")) {
     return bad("has Content-Encoding \"" + *encoding + "\" although identity was asked for");
   }

@@ -120,6 +120,16 @@ class Refusals(unittest.TestCase):
             self.assertEqual(self.ask().status, 200)
             self.assertEqual(sum(self.asked.values()), 3)
 
+    def test_an_error_in_an_encoding_that_nobody_asked_for(self):
+        self.start(lambda key, model, _: (429, {"Content-Encoding": "gzip", "Retry-After": "90"}, gzip.compress(b"{}")),
+                   breaker_failures=1)
+        answer = self.ask()
+        self.assertEqual(answer.status, 429, answer.body)
+        self.assertEqual(answer.headers["retry-after"], "90")
+        self.assertNotIn("content-encoding", answer.headers)
+        self.assertIn("HTTP 429", answer.json()["error"]["message"])
+        self.assertEqual(self.breaker("first"), 0)
+
     def test_a_request_that_was_sent_twice_says_so(self):
         # The second request meets a close, as of a connection that was idle for too long.
         self.start(lambda key, model, times: None if model == "gone" and times == 1 else (200, {}, GOOD), retries=1)

@@ -171,6 +171,15 @@ TEST_F(ClientTest, MalformedResponses) {
   expect_error(interim, ErrorCode::protocol);
 }
 
+TEST_F(ClientTest, AnErrorKeepsItsStatusInAnyEncoding) {
+  const auto answer = answer_to(
+      "HTTP/1.1 429 Slow\r\nContent-Encoding: gzip\r\nRetry-After: 1\r\nContent-Length: 3\r\n\r\n"
+      "abc");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->status, 429);
+  EXPECT_NE(answer->headers.find("Retry-After"), nullptr);
+}
+
 TEST_F(ClientTest, TheLimitOfAResponse) {
   const std::string heads[] = {
       "Content-Length: 1001\r\n\r\n" + std::string(1001, 'x'),
