@@ -172,12 +172,15 @@ constexpr std::array kRouteKeys{
     Key<RouteConfig>{{"weights", KeyType::mapping,
                       "Names of upstreams that share the requests, with their shares: whole "
                       "numbers in 1 .. 1000000. A request whose answer is kept always asks the "
-                      "same one while that is up.",
+                      "same one while that is up. One that cannot take a request is no choice for "
+                      "it.",
                       1, kNameMax},
                      &RouteConfig::weights},
     Key<RouteConfig>{
         {"fallbacks", KeyType::names,
-         "Names of upstreams to ask, in this order, when the chosen one fails.", 1, kNameMax},
+         "Names of upstreams to ask, in this order, when the chosen one fails or cannot take the "
+         "request.",
+         1, kNameMax},
         &RouteConfig::fallbacks},
     Key<RouteConfig>{{"local", KeyType::name, "Name of the local model that answers.", 0, kNameMax},
                      &RouteConfig::local},

@@ -77,31 +77,40 @@ UpstreamPtr Settings::find_upstream(std::string_view name) const {
   return found == upstreams_.end() ? nullptr : found->second;
 }
 
-std::vector<UpstreamPtr> Settings::order(const Route& route, const std::uint64_t* sticky) const {
+std::vector<UpstreamPtr> Settings::order(const Route& route, const std::uint64_t* sticky,
+                                         const CanTake& can_take) const {
   std::vector<UpstreamPtr> order;
-  const auto add = [&](const std::string& name) { order.push_back(find_upstream(name)); };
+  const auto add = [&](const std::string& name) {
+    auto one = find_upstream(name);
+    const bool known = std::find(order.begin(), order.end(), one) != order.end();
+    if (!known && can_take(*one)) order.push_back(std::move(one));
+  };
   if (route.choices.size() == 1) {  // the usual case, without a lock
     add(route.choices.front().name);
     for (const auto& name : route.config->fallbacks) add(name);
     return order;
   }
-  const auto is_open = [&](const std::string& name) {
-    return !find_upstream(name)->breaker.would_allow();
-  };
   if (!sticky) {
-    for (const auto* name : route.balancer->order(is_open)) add(*name);
+    const auto is_out = [&](const std::string& name) {
+      const auto one = find_upstream(name);
+      return !can_take(*one) || !one->breaker.would_allow();
+    };
+    for (const auto* name : route.balancer->order(is_out)) add(*name);
+    if (!order.empty()) return order;
+    // The one that the balancer names when all are out cannot take it.
+    for (const auto& choice : route.choices) add(choice.name);
+    for (const auto& name : route.config->fallbacks) add(name);
     return order;
   }
-  // An open one keeps its turn: no call is made, but the answer that it gave before is found.
   auto left = route.choices;
+  std::erase_if(left, [&](const auto& choice) { return !can_take(*find_upstream(choice.name)); });
   std::uint64_t place = *sticky;
-  do {
+  // An open one keeps its turn: no call is made, but the answer that it gave before is found.
+  while (!left.empty()) {
     add(take_choice(left, place));
-  } while (!left.empty() && is_open(order.back()->config.name));
-  for (const auto& name : route.config->fallbacks) {
-    const auto same = [&](const UpstreamPtr& one) { return one->config.name == name; };
-    if (std::none_of(order.begin(), order.end(), same)) add(name);
+    if (order.back()->breaker.would_allow()) break;
   }
+  for (const auto& name : route.config->fallbacks) add(name);
   return order;
 }
 

@@ -40,11 +40,13 @@ class Settings {
   const Route* find_route(std::string_view model) const;
   // Null: no such upstream.
   UpstreamPtr find_upstream(std::string_view name) const;
-  // The upstreams to try, in order. Requests that ask for one particular answer (`sticky`: a digest
-  // of theirs) always begin at the same upstream, so that its answer has one place in the cache,
-  // and while its breaker is open go on to another of the weights, the same one for the same
-  // request. The others are spread by weight.
-  std::vector<UpstreamPtr> order(const Route& route, const std::uint64_t* sticky) const;
+  using CanTake = std::function<bool(const Upstream&)>;
+  // Those upstreams that can take the request, in the order to try them; empty: none can. Requests
+  // that ask for one particular answer (`sticky`: a digest of theirs) always begin at the same
+  // upstream, so that its answer has one place in the cache, and while its breaker is open go on to
+  // another of the weights, the same one for the same request. The others are spread by weight.
+  std::vector<UpstreamPtr> order(const Route& route, const std::uint64_t* sticky,
+                                 const CanTake& can_take) const;
 
  private:
   std::map<std::string, UpstreamPtr, std::less<>> upstreams_;

@@ -92,27 +92,33 @@ std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const R
   const auto digest = sticky ? sha256(plan.request.canonical) : Sha256Bytes{};
   std::uint64_t place = 0;
   for (int i = 0; sticky && i < 8; ++i) place = place << 8 | digest[static_cast<std::size_t>(i)];
-  plan.upstreams = plan.settings->order(*plan.route, sticky ? &place : nullptr);
-  const auto named_first = plan.upstreams.front()->config.name;
-  std::erase_if(plan.upstreams, [&](const UpstreamPtr& upstream) {
-    return !endpoint_at(upstream->config.kind, plan.request.endpoint);
-  });
+  const auto order = [&](const Settings::CanTake& can_take) {
+    return plan.settings->order(*plan.route, sticky ? &place : nullptr, can_take);
+  };
+  const auto endpoint_of = [&](const Upstream& upstream) {
+    return endpoint_at(upstream.config.kind, plan.request.endpoint);
+  };
+  plan.upstreams = order([&](const Upstream& one) { return endpoint_of(one).has_value(); });
   if (plan.upstreams.empty()) {
-    return bad_request("Upstream '" + named_first + "' has no endpoint for " + request.path,
-                       "model", "unsupported_endpoint");
+    return bad_request(
+        "Upstream '" + plan.route->choices.front().name + "' has no endpoint for " + request.path,
+        "model", "unsupported_endpoint");
   }
-  const auto& first = *plan.upstreams.front();
-  const auto maker = endpoint_at(first.config.kind, plan.request.endpoint);
-  if (*maker != plan.request.endpoint) {
+  const auto maker = *endpoint_of(*plan.upstreams.front());
+  if (maker != plan.request.endpoint) {
     // Announced for stored answers, too; what cannot be translated is refused before anything else.
-    auto translation = translate_for(plan.request.endpoint, *maker, request.body);
+    auto translation = translate_for(plan.request.endpoint, maker, request.body);
     if (translation) {
       plan.translation = std::move(*translation);
       plan.dropped = plan.translation->request.dropped;
-    } else if (plan.upstreams.size() == 1) {
-      return translation.error();
+    } else {
+      // Those that speak the client's API can take it.
+      plan.upstreams =
+          order([&](const Upstream& one) { return endpoint_of(one) == plan.request.endpoint; });
+      if (plan.upstreams.empty()) return translation.error();
     }
   }
+  const auto& first = *plan.upstreams.front();
   auto& canonical = plan.request.canonical;
   const auto name = first.model_name(plan.request.model);
   if (name != plan.request.model) {

@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from harness import GatewayTest, chat
+from harness import GatewayTest, call, chat
 from helpers import metric, wait_until
 
 
@@ -134,6 +134,43 @@ class Weights(GatewayTest):
         asked = [self.who(f"share {i}", temperature=1) for i in range(16)]
         self.assertEqual((asked.count("a"), asked.count("b")), (12, 4))
         self.assertNotIn("bb", "".join(asked))
+
+
+class WeightsOfBothApis(GatewayTest):
+    """Every request has an upstream that can take it."""
+
+    @classmethod
+    def config(cls):
+        return {"upstreams": [{"name": "openai", "base_url": cls.mock.url, "api_key": "one"},
+                              {"name": "anthropic", "kind": "anthropic", "base_url": cls.mock.url.removesuffix("/v1"),
+                               "api_key": "two"}],
+                "routes": [{"model": "mock-first", "upstream": "anthropic", "fallbacks": ["openai"]},
+                           {"model": "mock-claude", "upstream": "anthropic"},
+                           {"model": "*", "weights": {"openai": 1, "anthropic": 1}}]}
+
+    def who(self, path, model="mock", **fields):
+        answer = call(self.gateway.port, "POST", path, {"model": model, **fields}, {"Cache-Control": "no-cache"})
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.headers["x-fixpoint-upstream"]
+
+    def test_one_that_can_take_it_is_asked(self):
+        words = [{"role": "user", "content": "x"}]
+        chat_path = "/v1/chat/completions"
+        self.assertEqual({self.who(chat_path, messages=words, temperature=1) for _ in range(4)}, {"openai", "anthropic"})
+        for path, fields, able in (("/v1/embeddings", {}, "openai"),
+                                   ("/v1/completions", {"prompt": "x", "temperature": 1}, "openai"),
+                                   ("/v1/messages/count_tokens", {"messages": words}, "anthropic"),
+                                   (chat_path, {"messages": words, "temperature": 1.5}, "openai"),
+                                   (chat_path, {"messages": words, "temperature": 0, "n": 2}, "openai")):
+            with self.subTest(path=path, fields=fields):
+                asked = {self.who(path, **{"input": f"{i}", **fields} if "embed" in path else fields) for i in range(8)}
+                self.assertEqual(asked, {able})
+        self.assertEqual(self.who(chat_path, "mock-first", messages=words, temperature=1.5), "openai")
+
+    def test_nobody_can(self):
+        refused = call(self.gateway.port, "POST", "/v1/embeddings", {"model": "mock-claude", "input": "x"})
+        self.assert_error(refused, 400, "unsupported_endpoint")
+        self.assert_error(chat(self.gateway.port, "mock-claude", "x", temperature=1.5), 400)
 
 
 class WeightsWithOneDown(GatewayTest):

@@ -92,7 +92,8 @@ TEST(Settings, APinnedRequestWalksOnFromAnOpenBreaker) {
   const Settings settings(config, cores, metrics, nullptr);
   const auto order = [&](std::uint64_t place) {
     std::string names;
-    for (const auto& one : settings.order(*settings.find_route("m"), &place)) {
+    const auto all = [](const Upstream&) { return true; };
+    for (const auto& one : settings.order(*settings.find_route("m"), &place, all)) {
       names += one->config.name;
     }
     return names;
@@ -109,6 +110,58 @@ TEST(Settings, APinnedRequestWalksOnFromAnOpenBreaker) {
   EXPECT_EQ(after, (std::map<std::string, int>{{"ad", 8}, {"bad", 4}, {"bcad", 4}, {"cad", 8}}));
   for (const char* name : {"a", "c"}) settings.find_upstream(name)->breaker.allow()->failed();
   EXPECT_EQ(order(0).size(), 4u);
+}
+
+TEST(Settings, WhoCannotTakeARequestIsNoChoice) {
+  Config config;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    config.upstreams.emplace_back();
+    config.upstreams.back().name = name;
+    config.upstreams.back().base_url = "http://localhost:1/v1";
+    config.upstreams.back().breaker_failures = 1;
+  }
+  RouteConfig weighted, single;
+  weighted.model = "weighted";
+  for (const char* name : {"a", "b", "c"}) weighted.weights.push_back({name, "1"});
+  single.model = "single";
+  single.upstream = "a";
+  single.fallbacks = weighted.fallbacks = {"d"};
+  config.routes = {weighted, single};
+  Cores cores(1);
+  MetricsRegistry registry;
+  RequestMetrics metrics(registry);
+  const Settings settings(config, cores, metrics, nullptr);
+  // Of every eight requests; "" counts those that nobody takes.
+  const auto orders = [&](const char* model, const std::string& able, bool sticky) {
+    std::map<std::string, int> counted;
+    for (std::uint64_t place = 0; place < 8; ++place) {
+      std::string names;
+      const auto can_take = [&](const Upstream& one) {
+        return able.find(one.config.name) != std::string::npos;
+      };
+      const auto& route = *settings.find_route(model);
+      for (const auto& one : settings.order(route, sticky ? &place : nullptr, can_take)) {
+        names += one->config.name;
+      }
+      ++counted[names];
+    }
+    return counted;
+  };
+  using Orders = std::map<std::string, int>;
+  for (const bool sticky : {true, false}) {
+    EXPECT_EQ(orders("weighted", "bcd", sticky), (Orders{{"bd", 4}, {"cd", 4}}));
+    EXPECT_EQ(orders("weighted", "c", sticky), (Orders{{"c", 8}}));
+    EXPECT_EQ(orders("weighted", "d", sticky), (Orders{{"d", 8}}));
+    EXPECT_EQ(orders("weighted", "", sticky), (Orders{{"", 8}}));
+    EXPECT_EQ(orders("single", "d", sticky), (Orders{{"d", 8}}));
+  }
+  // Nor are the others while it is open and nobody else can.
+  settings.find_upstream("c")->breaker.allow()->failed();
+  for (const bool sticky : {true, false}) {
+    EXPECT_EQ(orders("weighted", "c", sticky), (Orders{{"c", 8}}));
+  }
+  EXPECT_EQ(orders("weighted", "bc", true), (Orders{{"b", 4}, {"cb", 4}}));
+  EXPECT_EQ(orders("weighted", "bc", false), (Orders{{"b", 8}}));
 }
 
 }  // namespace
