@@ -55,7 +55,7 @@ std::string bytes_to_json(std::string_view bytes) {
 
 std::optional<std::string> bytes_from_json(std::string_view json) {
   if (std::optional<std::string> text = unquote_json(json)) return text;
-  const std::optional<Members> members = json_members(json);
+  const Result<Members> members = json_members(json);
   if (!members || members->size() != 1 || members->front().name != "base64") return std::nullopt;
   const std::optional<std::string> text = unquote_json(members->front().value);
   return text ? from_base64(*text) : std::nullopt;
@@ -131,7 +131,7 @@ std::string part_to_json(const KeyPart& part) {
 
 std::optional<std::string> material_from_json(std::string_view json) {
   if (std::optional<std::string> bytes = bytes_from_json(json)) return bytes;
-  const std::optional<Members> members = json_members(json);
+  const Result<Members> members = json_members(json);
   if (!members) return std::nullopt;
   KeyMaterial material;
   for (const auto& [name, value] : *members) {
@@ -256,6 +256,10 @@ std::string read_answer(ObjectReader& object) {
     if (!has_text) object.note("answer", "there");
     return text;
   }
+  if (!is_json(*answer)) {
+    object.note("answer", "JSON without a member twice, and within the limits of an answer");
+    return {};
+  }
   std::string compact = layout_json(*answer, JsonLayout::compact);
   if (has_text) {
     // Both say the same, or somebody has changed the readable one.
@@ -274,10 +278,9 @@ std::string read_answer(ObjectReader& object) {
 
 Result<Entry> read_entry(std::string_view text, bool checksum) {
   const auto invalid = [](const std::string& what) { return fail(ErrorCode::invalid, what); };
-  Members members;
-  const Result<std::string> valid = canonical_json(text, {}, &members);
-  if (!valid) return invalid("not a recorded entry: " + valid.error().message);
-  ObjectReader object(std::move(members));
+  Result<Members> members = json_members(text);
+  if (!members) return invalid("not a recorded entry: " + members.error().message);
+  ObjectReader object(std::move(*members));
   const int format = object.number<int>("format");
   if (object.problem().empty() && format != kFormat) {
     return invalid("'format' is " + std::to_string(format) + "; this version knows " +

@@ -1,11 +1,17 @@
 #include "cache/json_text.hpp"
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "cache/base/json_scanner.hpp"
 
 namespace fixpoint {
 namespace {
 
 constexpr std::size_t kMaxDepth = 100;
+// As much as the gateway takes from an upstream: what it answered can be kept as JSON.
+constexpr std::size_t kMaxMembers = 4'000'000, kMaxValues = 16'000'000;
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -41,8 +47,73 @@ bool closes(std::string_view token) {
 CanonicalOptions options() {
   CanonicalOptions result;
   result.max_depth = kMaxDepth;
+  result.max_members = kMaxMembers;
+  result.max_values = kMaxValues;
   return result;
 }
+
+// Receives the scanner's tokens and notes the members of a top-level object.
+class MemberReader {
+ public:
+  explicit MemberReader(std::string_view text) : text_(text), scanner_(text, *this) {}
+
+  Result<std::vector<JsonMember>> run() {
+    if (!scanner_.scan()) {
+      return fail(ErrorCode::invalid,
+                  "invalid JSON: " + (error_.empty() ? scanner_.error() : error_));
+    }
+    if (!is_object_) return fail(ErrorCode::invalid, "no object");
+    return std::move(members_);
+  }
+
+  bool null() { return scalar(); }
+  bool boolean(bool) { return scalar(); }
+  bool number(std::string_view, bool) { return scalar(); }
+  bool string(const JsonString&) { return scalar(); }
+  bool key(const JsonString& name) {
+    if (depth_ > 1) return true;
+    std::string text = name.plain ? std::string(name.raw) : decode_json_string(name);
+    if (!names_.insert(text).second) {
+      error_ = "duplicate member at byte " + std::to_string(scanner_.position());
+      return false;
+    }
+    members_.push_back({std::move(text), {}});
+    return true;
+  }
+  bool start_object() {
+    if (depth_ == 0) is_object_ = true;
+    return open();
+  }
+  bool start_array() { return open(); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+ private:
+  bool scalar() {
+    if (depth_ == 1) value_ended(scanner_.value_begin());
+    return true;
+  }
+  bool open() {
+    if (depth_++ == 1) begin_ = scanner_.value_begin();
+    return true;
+  }
+  bool close() {
+    if (--depth_ == 1) value_ended(begin_);
+    return true;
+  }
+  void value_ended(std::size_t begin) {
+    if (is_object_) members_.back().value = text_.substr(begin, scanner_.position() - begin);
+  }
+
+  const std::string_view text_;
+  JsonScanner<MemberReader> scanner_;
+  std::vector<JsonMember> members_;
+  std::set<std::string> names_;
+  std::size_t depth_ = 0;
+  std::size_t begin_ = 0;  // of the object or array that is a member's value
+  bool is_object_ = false;
+  std::string error_;
+};
 
 // `rest` is what follows a '['.
 bool is_array_of_numbers(std::string_view rest) {
@@ -97,11 +168,8 @@ std::string layout_json(std::string_view json, JsonLayout layout) {
   return text;
 }
 
-std::optional<std::vector<JsonMember>> json_members(std::string_view json) {
-  std::vector<JsonMember> members;
-  const Result<std::string> canonical = canonical_json(json, options(), &members);
-  if (!canonical || !canonical->starts_with('{')) return std::nullopt;
-  return members;
+Result<std::vector<JsonMember>> json_members(std::string_view json) {
+  return MemberReader(json).run();
 }
 
 std::optional<std::string> quote_json(std::string_view text) {

@@ -18,15 +18,17 @@ enum class JsonLayout {
   readable,  // the same, but for arrays of numbers, which take one line
 };
 
-// JSON that the functions below can take: without duplicate members, 100 levels deep at most.
+// JSON that the functions below can take: without duplicate members, 100 levels deep at most, and
+// not larger than an upstream's answer may be.
 bool is_json(std::string_view text);
 
 // `json` is_json().
 std::string layout_json(std::string_view json, JsonLayout layout);
 
-// The members of an object in their order, with values as they stand in `json`. Nothing when it is
-// no object, or not is_json().
-std::optional<std::vector<JsonMember>> json_members(std::string_view json);
+// The members of an object in their order, with values as they stand in `json`, which are JSON but
+// need not be is_json(): each value has its own limits, whatever stands beside it. Errors: invalid
+// (no JSON, no object, a member twice).
+Result<std::vector<JsonMember>> json_members(std::string_view json);
 
 // A string's text, quoted and escaped; nothing when it is not UTF-8.
 std::optional<std::string> quote_json(std::string_view text);

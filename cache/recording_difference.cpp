@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "cache/base/canonical_json.hpp"
 #include "cache/entry_json.hpp"
-#include "cache/json_text.hpp"
 
 namespace fixpoint {
 namespace {
@@ -54,7 +54,8 @@ std::optional<json> held_in(const json& value) {
   if (!value.is_string()) return std::nullopt;
   const auto& text = value.get_ref<const std::string&>();
   const bool structure = text.starts_with('{') || text.starts_with('[');
-  if (!structure || !is_json(text)) return std::nullopt;
+  // With the limits of a request, which it came in.
+  if (!structure || !canonical_json(text)) return std::nullopt;
   return json::parse(text, nullptr, false);
 }
 

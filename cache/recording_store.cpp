@@ -190,7 +190,11 @@ class Recording final : public RecordingStore {
     // Recorded again with the same answer: nothing to see in a diff.
     if (found != items_.end() && *found->second.entry->body == *entry->body) return {};
     const std::string file = found != items_.end() ? found->second.file : file_for(*entry);
-    Result<void> written = write_file(directory_ / file, entry_to_recording(*entry));
+    const std::string text = entry_to_recording(*entry);
+    if (text.size() > kMaxFileBytes) {  // load() would not take it
+      return fail(ErrorCode::invalid, (directory_ / file).string() + ": larger than 256 MiB");
+    }
+    Result<void> written = write_file(directory_ / file, text);
     if (!written) return written;
     files_.insert(file);
     items_.insert_or_assign(key, Item{file, std::move(entry)});

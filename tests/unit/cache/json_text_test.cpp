@@ -65,6 +65,21 @@ TEST(JsonText, SaysWhatIsNoJson) {
   EXPECT_TRUE(is_json(std::string(100, '[') + std::string(100, ']')));
 }
 
+// What an upstream may answer, beside a request of any size.
+TEST(JsonText, TakesWhatAnAnswerMayHold) {
+  const auto array = [](std::size_t values, const char* value) {
+    std::string text = "[";
+    for (std::size_t i = 1; i < values; ++i) text.append(value) += ',';
+    return text + value + "]";
+  };
+  const std::string numbers = array(1'100'000, "1"), objects = array(110'000, "{\"a\":1}");
+  EXPECT_TRUE(is_json(numbers));
+  EXPECT_TRUE(is_json(objects));
+  const auto members = json_members(R"({"answer":)" + numbers + R"(,"material":)" + objects + "}");
+  ASSERT_TRUE(members);
+  EXPECT_EQ((*members)[1].name, "material");
+}
+
 TEST(JsonText, MembersKeepTheirSpelling) {
   const auto members = json_members(kText);
   ASSERT_TRUE(members);
@@ -75,6 +90,9 @@ TEST(JsonText, MembersKeepTheirSpelling) {
   EXPECT_EQ((*members)[4].value, "null");
   EXPECT_FALSE(json_members("[]"));
   EXPECT_FALSE(json_members("{"));
+  EXPECT_FALSE(json_members(R"([{"a":1}])"));
+  EXPECT_FALSE(json_members(R"({"a":1,"\u0061":2})"));
+  EXPECT_TRUE(json_members(R"({"a":{"b":1},"b":[{"a":1}]})"));
 }
 
 TEST(JsonText, StringsComeBackOrAreRefused) {
