@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "cache/entry_json.hpp"
@@ -215,7 +216,9 @@ int cache_import(const Session& session, const std::string& path) {
   if (!store) return report_failure(session, store.error());
 
   constexpr std::size_t kBetweenFlushes = 16u << 20;  // the store's queue holds more
-  std::uint64_t imported = 0, refused = 0, number = 0;
+  const std::int64_t ttl = config->cache.ttl.count();
+  const std::int64_t oldest = ttl > 0 ? now_ms() - ttl : std::numeric_limits<std::int64_t>::min();
+  std::uint64_t imported = 0, refused = 0, expired = 0, number = 0;
   std::size_t queued = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -225,6 +228,10 @@ int cache_import(const Session& session, const std::string& path) {
       ++refused;
       report(session, {entry.error().code,
                        path + ":" + std::to_string(number) + ": " + entry.error().message});
+      continue;
+    }
+    if (entry->created_ms < oldest) {  // it would be no answer, and could replace one
+      ++expired;
       continue;
     }
     queued += entry->body->size() + entry->key.material.size();
@@ -237,10 +244,27 @@ int cache_import(const Session& session, const std::string& path) {
   (*store)->flush();
   const std::uint64_t failed = (*store)->failed_writes();
   imported -= std::min(imported, failed);
+  // Redis evicts by itself, and to count what it has is a walk over all of it.
+  const auto stats =
+      config->cache.redis_url.empty() ? (*store)->stats() : Result<StoreStats>(StoreStats{});
+  if (!stats) return report_failure(session, stats.error());
   if (session.json) {
-    write_json(session, {{"imported", imported}, {"refused", refused}, {"failed", failed}});
+    write_json(session, {{"imported", imported},
+                         {"refused", refused},
+                         {"failed", failed},
+                         {"expired", expired},
+                         {"evicted", stats->evicted}});
   } else {
     session.context.out << "imported " << plural(imported) << '\n';
+  }
+  std::ostream& err = session.context.err;
+  if (expired > 0) err << plural(expired) << " left out: older than cache.ttl\n";
+  if (stats->evicted > 0) {
+    err << plural(stats->evicted) << " evicted: the cache was larger than cache.max_bytes\n";
+  }
+  if (file.bad()) {
+    return report_failure(
+        session, {ErrorCode::io, path + ": cannot be read beyond line " + std::to_string(number)});
   }
   if (failed > 0) {
     return report_failure(session, {ErrorCode::io, plural(failed) + " could not be written"});

@@ -188,7 +188,8 @@ class Export(unittest.TestCase):
             file, data = pathlib.Path(folder) / "export.jsonl", pathlib.Path(folder) / "data"
             file.write_text("\n".join(exported) + "\n")
             moved = one.cli("cache", "import", str(file), "--data-dir", str(data), "--json")
-            self.assertEqual(json.loads(moved.stdout), {"imported": 2, "refused": 0, "failed": 0})
+            self.assertEqual(json.loads(moved.stdout), {"imported": 2, "refused": 0, "failed": 0, "expired": 0,
+                                                        "evicted": 0})
             two = Gateway(config, data)
             self.addCleanup(two.stop)
             mock.reset()

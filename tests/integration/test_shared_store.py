@@ -164,6 +164,20 @@ class SharedStore(TwoGateways, unittest.TestCase):
         self.gateways[1].cli("cache", "purge", "--key", key)
         self.assertFalse(self.stored(0, "by hand"))
 
+    def test_an_import_leaves_out_what_is_too_old(self):
+        self.ask(0, "ages")
+        self.wait_stored(0, "ages")
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write(self.gateways[0].cli("cache", "export").stdout)
+            file.flush()
+            self.gateways[0].cli("cache", "purge", "--all")
+            young = Gateway({"cache": {"redis_url": f"redis://127.0.0.1:{self.redis.port}/0", "ttl": "1ms"}})
+            self.addCleanup(young.stop)
+            done = young.cli("cache", "import", file.name)
+            self.assertEqual(done.stdout, "imported 0 entries\n")
+            self.assertIn("left out: older than cache.ttl", done.stderr)
+        self.assertFalse(self.stored(0, "ages"))
+
     def test_out_of_memory(self):
         failed = "fixpoint_cache_write_failures_total"
         before = metric(self.gateways[0].port, failed)

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <regex>
 #include <sstream>
 
+#include "cache/entry_json.hpp"
 #include "cache/store.hpp"
 #include "cache/token_log.hpp"
 #include "gateway/cli/times.hpp"
@@ -321,6 +323,47 @@ TEST_F(Cli, CacheExportsAndImports) {
   const Ran locked = run({"cache", "import", file});
   EXPECT_EQ(locked.code, kExitFailed);
   EXPECT_THAT(locked.err, HasSubstr("another fixpoint has the file open for writing"));
+}
+
+TEST_F(Cli, AnImportSaysWhatItDidNotDo) {
+  fill_cache();
+  const std::string line = run({"cache", "export"}).out;
+  const std::string file = write("old.jsonl", line);
+  const Ran unread = run({"cache", "import", home_.path().string()});
+  EXPECT_EQ(unread.code, kExitFailed);
+  EXPECT_THAT(unread.err, HasSubstr("cannot be read beyond line 0"));
+
+  const std::string young = write("young.yaml", "cache: {ttl: 1h}");
+  const Ran expired =
+      run({"cache", "import", file, "--config", young, "--data-dir", home_.file("young")});
+  EXPECT_EQ(expired.out, "imported 0 entries\n");
+  EXPECT_THAT(expired.err, HasSubstr("1 entry left out: older than cache.ttl"));
+  EXPECT_EQ(
+      json::parse(
+          run({"cache", "stats", "--json", "--data-dir", home_.file("young")}).out)["entries"],
+      0);
+
+  // Two answers of 700 kB, of which zstd makes no less.
+  std::string lines;
+  std::minstd_rand random(1);
+  for (int i = 0; i < 2; ++i) {
+    const std::string request = R"({"model":"m","seed":)" + std::to_string(i) + "}";
+    BodyKeyInput input;
+    input.request = request;
+    std::string body;
+    while (body.size() < 700'000) body += static_cast<char>(random() >> 8 & 0xFF);
+    Entry entry;
+    entry.key = *body_key(input);
+    entry.body = std::make_shared<const std::string>(std::move(body));
+    lines += entry_to_json(entry) + "\n";
+  }
+  const std::string large = write("large.jsonl", lines);
+  const std::string small = write("small.yaml", "cache: {max_bytes: 1MiB}");
+  const Ran evicted =
+      run({"cache", "import", large, "--config", small, "--data-dir", home_.file("small")});
+  EXPECT_EQ(evicted.code, kExitOk);
+  EXPECT_EQ(evicted.out, "imported 2 entries\n");
+  EXPECT_THAT(evicted.err, HasSubstr("1 entry evicted"));
 }
 
 TEST_F(Cli, CacheVerbs) {
