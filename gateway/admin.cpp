@@ -61,6 +61,14 @@ std::optional<ApiError> refuse_admin(const Gateway& gateway, const Request& requ
 }
 
 Task<Response> answer_admin(Gateway& gateway, const RequestPtr& request) {
+  // What is purged is the cache, which is not open here; the recordings are files that somebody
+  // keeps beside a test suite.
+  if (gateway.recording != Recording::off && request->path == kPurgePath) {
+    const char* mode = gateway.recording == Recording::record ? "--record" : "--replay";
+    co_return to_response(api_error(409, "invalid_request_error", "no_cache",
+                                    std::string("The gateway runs with ") + mode +
+                                        " and has no cache open; recordings are not purged"));
+  }
   auto response =
       co_await administer_in(gateway.background, gateway.store.get(), *gateway.tenants, request);
   co_return response;

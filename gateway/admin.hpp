@@ -8,7 +8,7 @@
 // | POST /admin/keys/{id}/revoke | the key |
 // | GET /admin/keys/{id}/usage | {"id", "data": [month, ...]}, newest first |
 // | POST /admin/cache/purge {"key", "model", "tenant", "older_than_ms"} or {"all": true} |
-//   {"removed": n} |
+//   {"removed": n}; 409 while recording or replaying, when the gateway has no cache |
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -23,6 +23,8 @@
 namespace fixpoint {
 
 struct Gateway;
+
+inline constexpr std::string_view kPurgePath = "/admin/cache/purge";
 
 // Why a request for a path below /admin/ may not pass: it has neither admin.token of the
 // configuration nor the token in the gateway's file. Nothing: it may.

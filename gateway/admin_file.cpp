@@ -164,6 +164,7 @@ Result<Json> admin_result(int status, const std::string& body) {
   if (status >= 200 && status < 300) return json;
   const ErrorCode code = status == 400   ? ErrorCode::invalid
                          : status == 404 ? ErrorCode::not_found
+                         : status == 409 ? ErrorCode::unreachable
                                          : ErrorCode::io;
   return fail(code, message_of(json, status));
 }

@@ -30,8 +30,9 @@ class AdminFile {
 };
 
 // Asks the gateway that runs on this data folder. `body` null: none is sent. Blocks, for half a
-// minute at most. Errors: unreachable (no gateway left its file there, or it is gone; closed and
-// timeout are like it), not_found and invalid as the gateway answers, io for other refusals.
+// minute at most. Errors: unreachable (no gateway left its file there, it is gone, or it has no
+// cache to purge; closed and timeout are like it), not_found and invalid as the gateway answers, io
+// for other refusals.
 Result<nlohmann::ordered_json> ask_gateway(const std::string& data_dir, const std::string& method,
                                            const std::string& path,
                                            const nlohmann::ordered_json& body = nullptr);

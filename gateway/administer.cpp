@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kPurge = "/admin/cache/purge";
 constexpr std::string_view kKeys = "/admin/keys";
 constexpr std::string_view kRevoke = "/revoke";
 constexpr std::string_view kUsage = "/usage";
@@ -142,7 +141,7 @@ Response administer_key(Tenants& tenants, const Request& request, std::string_vi
 
 Response route(Store* store, Tenants& tenants, const Request& request) {
   const std::string_view path = request.path;
-  if (path == kPurge) {
+  if (path == kPurgePath) {
     return request.method == "POST" ? purge(store, request.body)
                                     : to_response(method_not_allowed("POST"));
   }

@@ -53,7 +53,7 @@ std::string place_of(const CacheConfig& config) {
 }
 
 // A running gateway is the file's only writer, and has entries in its memory: then it does the
-// work.
+// work, unless it records or replays.
 Result<std::uint64_t> purge(const Config& config, const EntryFilter& filter) {
   if (!config.cache.redis_url.empty()) {
     auto removed = purge_through_gateway(config.data_dir, filter);

@@ -156,6 +156,30 @@ class Recordings(unittest.TestCase):
         self.assertEqual(answer.status, 200, answer.body)
         self.assertEqual(answer.json()["choices"][0]["finish_reason"], "length")
 
+    def test_a_purge_keeps_recordings(self):
+        plain = Gateway({"upstreams": [{"name": "mock", "base_url": self.mock.url, "api_key": "x"}],
+                         "routes": [{"model": "*", "upstream": "mock"}]})
+        self.addCleanup(plain.stop)
+        self.assertEqual(chat(plain.port, "mock", "cached", temperature=0).status, 200)
+        wait_until(self, lambda: plain.cli("cache", "export").stdout, "it is stored")
+        exported = plain.cli("cache", "export").stdout
+        for how in ("--record", "--replay"):
+            gateway = self.start(how)
+            self.assertEqual(chat(gateway.port, "mock", "recorded").status, 200)
+            data = pathlib.Path(gateway.data_dir)
+            access = json.loads((data / "gateway.json").read_text())
+            asked = call(gateway.port, "POST", "/admin/cache/purge", {"all": True},
+                         {"Authorization": f"Bearer {access['token']}"})
+            self.assertEqual((asked.status, asked.json()["error"]["code"]), (409, "no_cache"))
+            self.assertIn(how, asked.json()["error"]["message"])
+            # The cache in the same data folder is purged all the same.
+            file = data / "export.jsonl"
+            file.write_text(exported)
+            gateway.cli("cache", "import", str(file))
+            purged = gateway.cli("cache", "purge", "--all", "--json")
+            self.assertEqual(json.loads(purged.stdout), {"removed": 1})
+            self.assertEqual(len(self.files()), 1)
+
     def test_not_both(self):
         done = subprocess.run([program("fixpoint"), "serve", "--record", "a", "--replay", "b"], capture_output=True,
                               timeout=PATIENCE_S)

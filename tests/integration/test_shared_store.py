@@ -1,5 +1,6 @@
 """Two gateways share their answers in one Redis; when that fails, requests go on."""
 import json
+import os
 import shutil
 import signal
 import socket
@@ -163,6 +164,20 @@ class SharedStore(TwoGateways, unittest.TestCase):
         self.assertEqual(json.loads(self.gateways[1].cli("cache", "get", key, "--json").stdout)["key"], key)
         self.gateways[1].cli("cache", "purge", "--key", key)
         self.assertFalse(self.stored(0, "by hand"))
+
+    def test_a_purge_beside_recordings(self):
+        key = self.ask(0, "not recorded").headers["x-fixpoint-key"]
+        self.wait_stored(0, "not recorded")
+        with tempfile.TemporaryDirectory(prefix="fixpoint-test-") as folder:
+            recorder = Gateway({"cache": {"redis_url": f"redis://127.0.0.1:{self.redis.port}/0"},
+                                "upstreams": [{"name": "mock", "base_url": self.mock.url, "api_key": "x"}],
+                                "routes": [{"model": "*", "upstream": "mock"}]}, arguments=["--record", folder])
+            self.addCleanup(recorder.stop)
+            self.assertEqual(chat(recorder.port, "mock", "recorded").status, 200)
+            recorder.cli("cache", "purge", "--key", key)
+            self.assertFalse(self.stored(0, "not recorded"))
+            recorder.cli("cache", "purge", "--all")
+            self.assertEqual(len(os.listdir(folder)), 1)
 
     def test_an_import_leaves_out_what_is_too_old(self):
         self.ask(0, "ages")
