@@ -161,6 +161,11 @@ Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent 
   if (store && storable) {
     if (key_again) key = key_again();
     keep(event.body);
+  } else if (gateway.recording == Recording::record) {
+    // Else nobody would know why the replay lacks it.
+    log_error("not recorded: the answer to " + request_id + ": " +
+              (store ? "it tells of an error, or its stream cannot be put together for certain"
+                     : "its request says no-store or belongs to a conversation"));
   }
   if (!faithful) event.body = nullptr;
   event.generation = gateway.log ? record.id : std::string();

@@ -76,7 +76,6 @@ class Relay : public std::enable_shared_from_this<Relay> {
   // Once, before the first event.
   void publish_head();
 
-  void tell_of_unstored();
   // `text` empty: the answer's own JSON.
   void complete(std::string text, Json answer, SseEvent end);
 

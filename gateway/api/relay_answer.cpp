@@ -8,7 +8,6 @@
 #include "gateway/dialects/hidden_logprobs.hpp"
 #include "gateway/dialects/json_access.hpp"
 #include "gateway/json_guard.hpp"
-#include "gateway/log.hpp"
 #include "gateway/upstream/retry.hpp"
 
 namespace fixpoint {
@@ -196,11 +195,13 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
   }
   const bool faithful = !assembler_ || assembler_->faithful();
   job_->faithful = faithful || !work_.stream;  // who asked for the text alone gets what there is
-  const bool storable =
-      faithful &&
-      (summary.whole || (summary.length && (work_.settings->config.cache.store_length ||
-                                            job_->gateway.recording != Recording::off)));
-  if (!faithful && job_->store) tell_of_unstored();
+  const bool recording = job_->gateway.recording == Recording::record;
+  // A recording has an answer whatever ended it, but for an error that an answer tells of.
+  const bool wanted =
+      recording ? !dialects::has_value(answer, "error")
+                : summary.whole || (summary.length && work_.settings->config.cache.store_length);
+  const bool storable = faithful && wanted;
+  if (!faithful && job_->store && !recording) upstream().warn_of_unstored();
   job_->record_summary(std::move(summary));
   if (call_.strip_logprobs) take_out_logprobs(answer);
   if (text.empty() || call_.strip_logprobs) text = dialects::to_text(answer);
@@ -218,16 +219,6 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
   over_ = true;
   if (permit_) permit_->succeeded();
   if (logprobs_refused_) upstream().remember_refused_logprobs(work_.model);
-}
-
-// Else nobody would know why the same request is a miss for ever.
-void Relay::tell_of_unstored() {
-  if (job_->gateway.recording == Recording::record) {
-    log_error("not recorded: the stream for " + job_->request_id +
-              " cannot be put together for certain");
-  } else {
-    upstream().warn_of_unstored();
-  }
 }
 
 void Relay::stream_failed(const Error& error) {

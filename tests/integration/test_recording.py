@@ -156,6 +156,30 @@ class Recordings(unittest.TestCase):
         self.assertEqual(answer.status, 200, answer.body)
         self.assertEqual(answer.json()["choices"][0]["finish_reason"], "length")
 
+    def test_whatever_ended_an_answer(self):
+        def ask(gateway, model, stream):
+            return chat(gateway.port, model, "ended", stream=stream)
+        kinds = [(model, stream) for model in ("mock-filter", "mock-nofinish") for stream in (False, True)]
+        recorded = self.record(lambda g: [ask(g, *kind) for kind in kinds])
+        gateway = self.start("--replay")
+        for kind, live in zip(kinds, recorded):
+            with self.subTest(kind=kind):
+                again = ask(gateway, *kind)
+                self.assertEqual((again.status, again.text()), (200, live.text()), again.body)
+                if not kind[1]:
+                    self.assertEqual(again.json()["choices"], live.json()["choices"])
+
+    def test_what_is_left_out_is_told(self):
+        gateway = self.start("--record")
+        asks = (lambda: chat(gateway.port, "mock", "private", {"Cache-Control": "no-store"}),
+                lambda: call(gateway.port, "POST", "/v1/responses", {"model": "mock", "input": "x", "conversation": "c"}),
+                lambda: call(gateway.port, "POST", "/v1/responses", {"model": "mock-failed", "input": "x"}))
+        for count, ask in enumerate(asks, 1):
+            answer = ask()
+            self.assertEqual(answer.status, 200, answer.body)
+            wait_until(self, lambda n=count: gateway.log().count("not recorded: the answer to ") == n, "the log says so")
+        self.assertEqual(self.files(), [])
+
     def test_a_purge_keeps_recordings(self):
         plain = Gateway({"upstreams": [{"name": "mock", "base_url": self.mock.url, "api_key": "x"}],
                          "routes": [{"model": "*", "upstream": "mock"}]})
