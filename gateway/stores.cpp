@@ -90,10 +90,15 @@ Result<std::unique_ptr<Store>> open_embedded(const Config& all) {
 
 Result<void> open_recordings(Gateway& gateway, const ServeArguments& arguments) {
   const bool record = arguments.record_dir.has_value();
+  const std::string& folder = record ? *arguments.record_dir : *arguments.replay_dir;
+  std::error_code code;
+  // A new one would have no answer to any request.
+  if (!record && !std::filesystem::is_directory(folder, code)) {
+    return fail(ErrorCode::not_found, folder + ": there is no such folder to replay");
+  }
   // Each one: a recording that is missing shows where nobody remembers this run, in a replay.
-  auto recordings =
-      open_recording(record ? *arguments.record_dir : *arguments.replay_dir,
-                     [](const Error& error) { log_error("not recorded: " + error.message); });
+  auto recordings = open_recording(
+      folder, [](const Error& error) { log_error("not recorded: " + error.message); });
   if (!recordings) return tl::make_unexpected(std::move(recordings.error()));
   gateway.recording = record ? Recording::record : Recording::replay;
   gateway.recordings = recordings->get();

@@ -204,6 +204,12 @@ class Recordings(unittest.TestCase):
             self.assertEqual(json.loads(purged.stdout), {"removed": 1})
             self.assertEqual(len(self.files()), 1)
 
+    def test_a_folder_that_is_not_there(self):
+        with self.assertRaises(RuntimeError) as caught:
+            self.start("--replay")
+        self.assertIn(f"{self.folder}: there is no such folder", str(caught.exception))
+        self.assertFalse(self.folder.exists())
+
     def test_not_both(self):
         done = subprocess.run([program("fixpoint"), "serve", "--record", "a", "--replay", "b"], capture_output=True,
                               timeout=PATIENCE_S)
