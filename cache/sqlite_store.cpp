@@ -226,6 +226,7 @@ Result<std::uint64_t> SqliteStore::purge(const EntryFilter& filter) {
   if (removed > 0) {
     const Result<void> done = give_space_back();
     if (!done) return tl::make_unexpected(done.error());
+    writer_->empty_log();
   }
   return removed;
 }

@@ -76,6 +76,11 @@ bool Writer::enqueue(Job job, bool urgent) {
   return true;
 }
 
+void Writer::empty_log() {
+  enqueue({0, [] { return Result<void>(); }, nullptr, false, true}, true);
+  flush();
+}
+
 void Writer::flush() {
   std::unique_lock lock(mutex_);
   const std::uint64_t target = submitted_;
@@ -117,7 +122,11 @@ void Writer::loop() {
     lock.unlock();
     commit(group);
     more_upkeep = upkeep_step();
-    if (log_pages_ >= kCheckpointPages) checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+    if (std::any_of(group.begin(), group.end(), [](const Job& job) { return job.empties_log; })) {
+      checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+    } else if (log_pages_ >= kCheckpointPages) {
+      checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+    }
     std::size_t bytes = 0;
     for (const Job& job : group) bytes += job.bytes;
     const std::size_t jobs = group.size();

@@ -55,6 +55,9 @@ class Writer {
   // Waits for the job's end. Not bounded by the queue's limit; not counted. Never call it from
   // Work. `done` may be empty.
   Result<void> run(Work work, Done done = nullptr);
+  // Empties the log after the jobs that were submitted before, and waits for it: what they removed
+  // is in the log, too. A reader that needs the log for seconds leaves it to the next checkpoint.
+  void empty_log();
   // Waits until every job that was submitted before is done, and a step of upkeep after it if one
   // was due.
   void flush();
@@ -66,6 +69,7 @@ class Writer {
     Work work;
     Done done;
     bool counted;  // in failed_
+    bool empties_log = false;
   };
 
   bool enqueue(Job job, bool urgent);  // urgent: no limit, and no waiting for company

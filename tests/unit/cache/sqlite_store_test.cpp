@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/store.hpp"
@@ -152,6 +154,35 @@ TEST_F(SqliteStoreTest, PurgeGivesTheSpaceBack) {
   EXPECT_EQ(*store->purge({}), 200u);
   store.reset();
   EXPECT_LT(std::filesystem::file_size(options_.path), 300'000u);
+}
+
+// Nor do pages that other answers are on, or the log beside the file.
+TEST_F(SqliteStoreTest, PurgedAnswersAreNoLongerInTheFile) {
+  const std::unique_ptr<Store> store = open_or_throw(options_);
+  for (int i = 0; i < 100; ++i) {
+    Entry entry = entry_of("purged prompt " + std::to_string(i), "purged answer");
+    if (i % 10 == 0) entry = entry_of("kept prompt " + std::to_string(i), "kept answer");
+    entry.model = i % 10 == 0 ? "kept" : "m";
+    put(*store, entry);
+    put(*store, entry);  // replaced
+  }
+  const auto count = [&](std::string_view text) {
+    std::size_t found = 0;
+    for (const char* suffix : {"", "-wal"}) {
+      std::ostringstream bytes;
+      bytes << std::ifstream(options_.path + suffix, std::ios::binary).rdbuf();
+      const std::string all = std::move(bytes).str();
+      for (auto at = all.find(text); at != all.npos; at = all.find(text, at + 1)) ++found;
+    }
+    return found;
+  };
+  store->flush();
+  EXPECT_GE(count("purged "), 180u);
+  EntryFilter filter;
+  filter.model = "m";
+  EXPECT_EQ(*store->purge(filter), 90u);
+  EXPECT_EQ(count("purged "), 0u);
+  EXPECT_GE(count("kept prompt"), 10u);
 }
 
 TEST_F(SqliteStoreTest, AFullQueueDropsAndCounts) {
