@@ -25,8 +25,8 @@ constexpr std::size_t kFewMembers = 32;
 // allocated once and at its size.
 class TreeBuilder {
  public:
-  TreeBuilder(std::string_view text, const JsonLimits& limits)
-      : limits_(limits), scanner_(text, *this) {
+  TreeBuilder(std::string_view text, const JsonLimits& limits, bool allow_lone_surrogates)
+      : limits_(limits), scanner_(text, *this, allow_lone_surrogates) {
     frames_.reserve(8);
     values_.reserve(16);
     names_.reserve(16);
@@ -38,6 +38,8 @@ class TreeBuilder {
     const char* const what = scanner_.too_deep() ? "is " : "is not JSON: ";
     return fail(ErrorCode::invalid, what + scanner_.error());
   }
+
+  bool exact() const { return !scanner_.saw_lone_surrogate(); }
 
   bool null() { return value(nullptr); }
   bool boolean(bool given) { return value(given); }
@@ -185,12 +187,23 @@ class TreeBuilder {
   std::string problem_;
 };
 
+// RFC 8259, 8.1: it may be ignored.
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
 }  // namespace
 
 Result<nlohmann::ordered_json> parse_json(std::string_view text, const JsonLimits& limits) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // RFC 8259, 8.1: may be ignored
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return TreeBuilder(text, limits).run();
+  return TreeBuilder(without_byte_order_mark(text), limits, false).run();
+}
+
+Result<nlohmann::ordered_json> parse_answer(std::string_view text, bool* exact) {
+  TreeBuilder builder(without_byte_order_mark(text), kAnswerLimits, true);
+  auto answer = builder.run();
+  if (exact && !builder.exact()) *exact = false;
+  return answer;
 }
 
 }  // namespace fixpoint

@@ -23,5 +23,8 @@ inline constexpr JsonLimits kAnswerLimits{128, 100'000, 4'000'000, 16'000'000};
 // Errors: invalid, for what is no JSON (or has a number beyond a double) and for each limit, by
 // name.
 Result<nlohmann::ordered_json> parse_json(std::string_view text, const JsonLimits& limits = {});
+// An upstream's answer, within kAnswerLimits. Models may write half of a surrogate pair, as JSON's
+// grammar allows: it is read as U+FFFD, and `exact` becomes false (never true).
+Result<nlohmann::ordered_json> parse_answer(std::string_view text, bool* exact = nullptr);
 
 }  // namespace fixpoint

@@ -90,10 +90,16 @@ std::string decode_json_string(const JsonString& string) {
         break;
       case 'u': {
         unsigned point = hex4(raw.data() + i);
-        const bool pair = point >= 0xD800 && point <= 0xDBFF;  // \uDC00..\uDFFF follows
-        if (pair) point = 0x10000 + ((point - 0xD800) << 10) + (hex4(raw.data() + i + 6) - 0xDC00);
+        i += 4;
+        const bool follows = point >= 0xD800 && point <= 0xDBFF && raw.substr(i, 2) == "\\u";
+        const unsigned low = follows ? hex4(raw.data() + i + 2) : 0;
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+          point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
+          i += 6;
+        } else if (point >= 0xD800 && point <= 0xDFFF) {
+          point = 0xFFFD;
+        }
         append_utf8(out, point);
-        i += pair ? 10 : 4;
         break;
       }
       default:  // '"', '\\', '/'

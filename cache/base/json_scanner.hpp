@@ -17,9 +17,11 @@ struct JsonString {
   std::string_view raw;
   bool plain = true;  // no escapes: raw is the text itself
 };
-// The text of a string whose escapes were checked by the scanner, as UTF-8.
+// The text of a string whose escapes were checked by the scanner, as UTF-8. A lone surrogate is
+// U+FFFD.
 std::string decode_json_string(const JsonString& string);
-// The length of the checked escape that `text` begins with; a surrogate pair is one escape.
+// The length of the checked escape that `text` begins with; a surrogate pair is one escape, and
+// there are no lone surrogates.
 std::size_t json_escape_length(std::string_view text);
 
 namespace json_scanner_detail {
@@ -55,8 +57,14 @@ class JsonScanner {
  public:
   static constexpr std::size_t kMaxDepth = 128;
 
-  JsonScanner(std::string_view text, Handler& handler)
-      : begin_(text.data()), at_(begin_), end_(begin_ + text.size()), handler_(handler) {}
+  // Escapes of lone surrogates are within the grammar, but no text: they stop the scan unless they
+  // are allowed.
+  JsonScanner(std::string_view text, Handler& handler, bool allow_lone_surrogates = false)
+      : begin_(text.data()),
+        at_(begin_),
+        end_(begin_ + text.size()),
+        handler_(handler),
+        allow_lone_surrogates_(allow_lone_surrogates) {}
 
   // False: stopped by the handler (error() is empty) or by the grammar.
   bool scan() {
@@ -71,6 +79,7 @@ class JsonScanner {
 
   const std::string& error() const { return error_; }  // "a number was expected at byte 17"
   bool too_deep() const { return too_deep_; }          // that is what error() says
+  bool saw_lone_surrogate() const { return saw_lone_surrogate_; }
   std::size_t value_begin() const { return static_cast<std::size_t>(value_ - begin_); }
   std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
 
@@ -251,13 +260,17 @@ class JsonScanner {
     ++at_;
     unsigned unit = 0;
     if (!hex4(unit)) return false;
-    if (unit >= 0xDC00 && unit <= 0xDFFF) return wrong("a lone surrogate");
-    if (unit < 0xD800 || unit > 0xDBFF) return true;
-    if (end_ - at_ < 2 || at_[0] != '\\' || at_[1] != 'u') return wrong("a lone surrogate");
-    at_ += 2;
-    unsigned low = 0;
-    if (!hex4(low)) return false;
-    return (low >= 0xDC00 && low <= 0xDFFF) || wrong("a lone surrogate");
+    if (unit < 0xD800 || unit > 0xDFFF) return true;
+    const char* const behind = at_;
+    if (unit <= 0xDBFF && end_ - at_ >= 2 && at_[0] == '\\' && at_[1] == 'u') {
+      at_ += 2;
+      unsigned low = 0;
+      if (!hex4(low)) return false;
+      if (low >= 0xDC00 && low <= 0xDFFF) return true;
+      at_ = behind;  // the next one is an escape of its own
+    }
+    saw_lone_surrogate_ = true;
+    return allow_lone_surrogates_ || wrong("a lone surrogate");
   }
 
   const char* begin_;
@@ -269,6 +282,8 @@ class JsonScanner {
   std::size_t depth_ = 0;
   bool fresh_ = false;  // the innermost container was just opened
   bool too_deep_ = false;
+  const bool allow_lone_surrogates_;
+  bool saw_lone_surrogate_ = false;
   std::string error_;
 };
 

@@ -12,6 +12,7 @@
 #include "gateway/dialects/answer_form.hpp"
 #include "gateway/dialects/translate.hpp"
 #include "gateway/http/sse.hpp"
+#include "gateway/json_guard.hpp"
 
 namespace fixpoint {
 namespace {
@@ -37,7 +38,8 @@ bool is_rate_limit(std::string_view name) {
 }
 
 std::vector<SseEvent> events_of(const Plan& plan, const std::string& body) {
-  const auto answer = Json::parse(body, nullptr, false);
+  auto answer = Json::parse(body, nullptr, false);
+  if (answer.is_discarded()) answer = parse_answer(body).value_or(Json());  // half a surrogate pair
   return split_answer(plan.request.endpoint, answer, plan.request.include_usage);
 }
 

@@ -149,6 +149,7 @@ Result<void> AnswerJob::complete(std::string text, const Json& answer, SseEvent 
     if (!rest) return tl::make_unexpected(std::move(rest.error()));
     event.end = std::move(*rest);
     text = dialects::to_text(translated_->assemble());
+    storable = storable && translated_->faithful();
   } else if (translator) {  // nothing was streamed
     const auto plain = translator->plain(answer);
     if (!plain) return tl::make_unexpected(plain.error());

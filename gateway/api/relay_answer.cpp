@@ -49,7 +49,7 @@ Task<void> Relay::relay_plain(int status) {
     refused(status, *body);
     co_return;
   }
-  auto answer = parse_json(*body, kAnswerLimits);
+  auto answer = parse_answer(*body);
   const auto problem = answer ? problem_of(call_.endpoint, *answer) : answer.error().message;
   if (problem == kErrorProblem) {
     const Error error{ErrorCode::protocol, "answered HTTP 200 with an error"};
@@ -65,9 +65,8 @@ Task<void> Relay::relay_plain(int status) {
     co_return;
   }
   if (!problem.empty()) {
-    const Error error{ErrorCode::protocol, "answered HTTP 200 with a body that " + problem};
-    judge(error);
-    set_failed(error);
+    // No verdict: a whole answer that cannot be used says nothing about the next one.
+    set_failed({ErrorCode::protocol, "answered HTTP 200 with a body that " + problem});
     co_return;
   }
   publish_head();
@@ -171,6 +170,7 @@ void Relay::take(SseEvent& event) {
     return;
   }
   if (auto published = job_->publish(std::move(event)); !published) {
+    if (permit_) permit_->succeeded();  // only its translation fails
     stream_failed(published.error());
   }
 }
@@ -210,14 +210,13 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
     job_->key_again = [this] { return key_at(job_->gateway, work_, upstream()); };
   }
   const auto done = job_->complete(std::move(text), answer, std::move(end), storable);
+  if (permit_) permit_->succeeded();  // also where only its translation fails
   if (!done) {
-    judge(done.error());
     set_failed(done.error());
     end_failed();
     return;
   }
   over_ = true;
-  if (permit_) permit_->succeeded();
   if (logprobs_refused_) upstream().remember_refused_logprobs(work_.model);
 }
 

@@ -12,7 +12,7 @@ Result<ChatChunk> ChunkReader::read(const SseEvent& event) {
     started_ = true;
     return ChatChunk{Json(), true};
   }
-  auto parsed = parse_json(event.data, kAnswerLimits);
+  auto parsed = parse_answer(event.data);
   if (!parsed) return fail(ErrorCode::protocol, "sent a chunk that " + parsed.error().message);
   const Json& chunk = *parsed;
   if (!chunk.is_object()) return fail(ErrorCode::protocol, "chunk: not a JSON object");

@@ -16,7 +16,7 @@ class ChatFromMessages final : public EventTranslator {
 
   Result<std::vector<SseEvent>> event(const SseEvent& event) override {
     if (event.event == "ping") return std::vector<SseEvent>();
-    const auto parsed = parse_json(event.data, kAnswerLimits);
+    const auto parsed = parse_answer(event.data);
     if (!parsed) return fail(ErrorCode::protocol, "sent an event that " + parsed.error().message);
     if (auto done = translate(*parsed); !done) return tl::make_unexpected(done.error());
     return std::exchange(out_, {});

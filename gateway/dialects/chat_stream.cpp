@@ -133,7 +133,7 @@ Result<StreamStep> ChatAssembler::add(const SseEvent& event) {
     }
   }
   template_.forget();
-  const auto parsed = parse_json(event.data, kAnswerLimits);
+  const auto parsed = parse_answer(event.data, &faithful_);
   if (!parsed) return fail(ErrorCode::protocol, "sent a chunk that " + parsed.error().message);
   const Json& chunk = *parsed;
   if (!chunk.is_object()) return fail(ErrorCode::protocol, "chunk: not a JSON object");

@@ -5,11 +5,12 @@
 #include "gateway/dialects/chat_chunk.hpp"
 #include "gateway/dialects/messages_stream.hpp"
 #include "gateway/dialects/translate_answers.hpp"
+#include "gateway/json_guard.hpp"
 
 namespace fixpoint::dialects {
 namespace {
 
-constexpr std::string_view kNull = "null";
+constexpr std::string_view kSpace = " \t\r\n";
 
 // An answer of OpenAI's chat/completions for a client of Anthropic's messages.
 class MessagesFromChat final : public EventTranslator, private BlockWriter {
@@ -50,6 +51,10 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
         message_stop_reason(reader_.finish_reason(), blocks_.any_call(), blocks_.any_refusal());
     if (!reason) return tl::make_unexpected(reason.error());
     blocks_.finish();
+    const bool cut = *reason == "max_tokens" || *reason == "model_context_window_exceeded";
+    if (any_invalid_ && !cut) {
+      return fail(ErrorCode::protocol, "chunk: the arguments of a tool call are no JSON object");
+    }
     Json delta = {{"stop_reason", *reason}, {"stop_sequence", Json()}};
     // Some servers tell which stop sequence it was.
     if (*reason == "end_turn" && reader_.stop_sequence().is_string()) {
@@ -64,6 +69,7 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
 
   void begin(const BlockStart& start) override {
     kind_ = start.kind;
+    arguments_.clear();
     input_begun_ = false;
     Json block;
     if (kind_ == BlockKind::call) {
@@ -77,24 +83,31 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
     add({{"type", "content_block_start"}, {"index", index_}, {"content_block", std::move(block)}});
   }
   void append(std::string_view piece, const Json*) override {
-    if (kind_ != BlockKind::call || input_begun_) {
-      add_piece(piece);
-      return;
-    }
-    held_ += piece;
-    if (kNull.starts_with(held_)) return;
-    begin_input();
+    if (kind_ != BlockKind::call) return add_piece(piece);
+    arguments_ += piece;
+    if (input_begun_) return add_piece(piece);
+    const auto first = arguments_.find_first_not_of(kSpace);
+    if (first == std::string::npos || arguments_[first] != '{') return;
+    input_begun_ = true;
+    add_piece(arguments_);
   }
   void end() override {
-    if (held_ != kNull) begin_input();
-    held_.clear();
+    if (kind_ == BlockKind::call) end_input();
     add({{"type", "content_block_stop"}, {"index", index_++}});
   }
 
-  void begin_input() {
-    input_begun_ = true;
-    const std::string piece = std::exchange(held_, {});
-    if (!piece.empty()) add_piece(piece);
+  // An input is an object. What some models say for none ("", null) becomes an empty one; one that
+  // was made a string twice is taken out of the outer string. Only the end tells whether a limit
+  // has cut what is neither.
+  void end_input() {
+    if (arguments_.find_first_not_of(kSpace) == std::string::npos) return;
+    const auto parsed = parse_answer(arguments_);
+    if (parsed && (parsed->is_null() || parsed->is_object())) return;
+    const std::string* inner = parsed ? parsed->get_ptr<const std::string*>() : nullptr;
+    const auto unwrapped = inner ? parse_answer(*inner) : parsed;
+    const bool is_object = unwrapped && unwrapped->is_object();
+    if (!is_object) any_invalid_ = true;
+    if (!input_begun_) add_piece(is_object ? *inner : arguments_);
   }
   void add_piece(std::string_view piece) {
     const bool call = kind_ == BlockKind::call, reasoning = kind_ == BlockKind::reasoning;
@@ -111,10 +124,9 @@ class MessagesFromChat final : public EventTranslator, private BlockWriter {
   ChatBlocks blocks_{*this};
   BlockKind kind_ = BlockKind::text;  // of the open block
   std::size_t index_ = 0;
-  // Of a call's arguments, while they may become "null": what some models say for none, where an
-  // input is always an object.
-  std::string held_;
-  bool input_begun_ = false;
+  std::string arguments_;     // of the open call, so far
+  bool input_begun_ = false;  // they begin as an object does, and are passed on as they come
+  bool any_invalid_ = false;  // arguments that are no object
   bool started_ = false;
   std::vector<SseEvent> out_;
 };

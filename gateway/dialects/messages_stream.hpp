@@ -13,7 +13,8 @@ namespace fixpoint::dialects {
 
 // Blocks of unknown types survive, and so do deltas of unknown types: their strings and arrays are
 // appended to the block's members of the same names, anything else replaces them. The answer is
-// unfaithful then, unless the members were empty.
+// unfaithful then, unless the members were empty; so it is with a tool's input that is no JSON,
+// unless a token limit has cut it.
 class MessagesAssembler final : public StreamAssembler {
  public:
   Result<StreamStep> add(const SseEvent& event) override;
@@ -25,7 +26,6 @@ class MessagesAssembler final : public StreamAssembler {
     Json json;
     std::string input;  // pieces of JSON so far
     bool open = true;
-    std::string problem;  // of an input that is no JSON
   };
 
   Result<void> start(const Json& event);
@@ -38,6 +38,7 @@ class MessagesAssembler final : public StreamAssembler {
   Json message_;  // without its content; null: not started
   std::vector<Block> blocks_;
   bool faithful_ = true;
+  bool any_invalid_ = false;  // an input that is no JSON
 
   EventTemplate template_;
   std::size_t block_ = 0;    // that a matching event's piece of text belongs to

@@ -53,7 +53,8 @@ Result<StreamStep> ResponsesAssembler::add(const SseEvent& event) {
     }
   }
   template_.forget();
-  const auto parsed = parse_json(event.data, kAnswerLimits);
+  bool exact = true;
+  const auto parsed = parse_answer(event.data, &exact);
   if (!parsed) return fail(ErrorCode::protocol, "sent an event that " + parsed.error().message);
   if (!parsed->is_object()) return fail(ErrorCode::protocol, "event: not a JSON object");
   const Json& body = *parsed;
@@ -62,7 +63,12 @@ Result<StreamStep> ResponsesAssembler::add(const SseEvent& event) {
   if (type == "error" || type == "response.failed" || has_value(body, "error")) {
     return StreamStep::error;
   }
-  if (type == "response.completed" || type == "response.incomplete") return finish(body);
+  if (type == "response.completed" || type == "response.incomplete") {
+    auto finished = finish(body);
+    exact_ = exact && (exact_ || has_own_output());
+    return finished;
+  }
+  exact_ = exact_ && exact;
   if (type == "response.created" || type == "response.queued" || type == "response.in_progress") {
     const Json* response = object_member(body, "response");
     if (!response) return fail(ErrorCode::protocol, type + ": 'response' is not an object");
@@ -170,7 +176,8 @@ bool ResponsesAssembler::has_own_output() const {
 
 // Items that are not done have what the deltas of known types said.
 bool ResponsesAssembler::faithful() const {
-  return has_own_output() || std::find(done_.begin(), done_.end(), false) == done_.end();
+  return exact_ &&
+         (has_own_output() || std::find(done_.begin(), done_.end(), false) == done_.end());
 }
 
 Json ResponsesAssembler::assemble() const {

@@ -29,6 +29,7 @@ class ResponsesAssembler final : public StreamAssembler {
   std::vector<Json> items_;  // by output index
   std::vector<bool> done_;   // of the same: the whole item was sent
   bool ended_ = false;
+  bool exact_ = true;  // nothing that the answer is made of has half a surrogate pair
 
   EventTemplate template_;
   Json repeated_;              // the event that the template was learned from

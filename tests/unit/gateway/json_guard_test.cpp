@@ -32,6 +32,26 @@ TEST(JsonGuard, NamesWhatIsNoJson) {
   EXPECT_NE(problem("1e999").find("double"), std::string::npos);
 }
 
+TEST(JsonGuard, TakesHalfASurrogatePairFromAnswers) {
+  const auto read = [](const std::string& text) {
+    bool exact = true;
+    const auto parsed = parse_answer(text, &exact);
+    EXPECT_TRUE(parsed) << text;
+    EXPECT_EQ(parse_json(text).has_value(), exact) << text;
+    return parsed ? parsed->get<std::string>() : std::string();
+  };
+  EXPECT_EQ(read(R"("a\ud83d\ude00b")"), "a\U0001F600b");
+  EXPECT_EQ(read(R"("a\ud83d")"), "a\uFFFD");
+  EXPECT_EQ(read(R"("\ude00b")"), "\uFFFDb");
+  EXPECT_EQ(read(R"("\ud83d\ud83d\ude00")"), "\uFFFD\U0001F600");
+  EXPECT_EQ(read(R"("\ud83d\u0041")"), "\uFFFDA");
+  EXPECT_EQ(read(R"("\ud83d\\ude00")"), "\uFFFD\\ude00");
+  EXPECT_EQ(read(R"("\ude00\ud83d")"), "\uFFFD\uFFFD");
+  EXPECT_EQ(read(R"("\ud83d\n")"), "\uFFFD\n");
+  EXPECT_FALSE(parse_answer(R"("\ud83d\ude0")"));
+  EXPECT_FALSE(parse_answer(R"("\ud83d\x")"));
+}
+
 TEST(JsonGuard, HoldsEachLimit) {
   EXPECT_EQ(problem(nested(128)), "");
   EXPECT_NE(problem(nested(129)).find("128 levels"), std::string::npos);

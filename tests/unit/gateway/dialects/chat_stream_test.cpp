@@ -206,6 +206,14 @@ TEST(ChatStream, KnowsWhatItCannotPutTogether) {
                      R"({"choices":[{"index":0,"text":"b","logprobs":{"tokens":["b"]}}]})"})));
 }
 
+// Which JSON's grammar allows.
+TEST(ChatStream, TakesHalfASurrogatePair) {
+  const auto halves = deltas({R"({"content":"\ud83d"})", R"({"content":"\ude00!"})"});
+  EXPECT_EQ(problem_in(kChat, halves), "");
+  EXPECT_FALSE(is_faithful(kChat, halves));
+  EXPECT_TRUE(is_faithful(kChat, deltas({R"({"content":"\ud83d\ude00"})"})));
+}
+
 TEST(ChatStream, RefusesWhatIsNoChunk) {
   const auto assembler = make_assembler(kChat);
   const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');

@@ -206,7 +206,6 @@ TEST(MessagesStream, RefusesWhatBreaksTheForm) {
     return problem_in(kMessages, named(datas));
   };
   const std::string text = start_block(0, R"({"type":"text","text":""})");
-  const std::string tool = start_block(0, R"({"type":"tool_use","input":{}})");
   EXPECT_NE(problem({kStop}), "");
   EXPECT_NE(problem({text}), "");
   EXPECT_NE(problem({kStart, kStart}), "");
@@ -219,14 +218,31 @@ TEST(MessagesStream, RefusesWhatBreaksTheForm) {
   EXPECT_NE(problem({R"({"type":"message_start"})"}), "");
   EXPECT_NE(problem_in(kMessages, {{"", "[DONE]"}}), "");
   EXPECT_NE(problem_in(kMessages, {{"message_start", "[]"}}), "");
-  // An input that is no JSON, unless a limit cut it.
-  EXPECT_EQ(problem({kStart, tool, input(0, "{\"a\":")}), "");
-  EXPECT_NE(problem({kStart, tool, input(0, "{\"a\":"), stop_block(0), finish("tool_use"), kStop}),
-            "");
-  EXPECT_NE(problem({kStart, tool, input(0, "{\"a\":"), finish("tool_use"), kStop}), "");
-  const auto cut = assemble(kMessages, named({kStart, tool, input(0, "{\"a\":"), stop_block(0),
-                                              finish("max_tokens"), kStop}));
-  EXPECT_EQ(cut["content"][0]["input"], (Json{{"INVALID_JSON", "{\"a\":"}}));
+}
+
+// Of a tool with eager_input_streaming, whose pieces come as the model writes them.
+TEST(MessagesStream, AnInputThatIsNoJsonIsNoFailure) {
+  const auto events = [](const char* reason) {
+    return named({kStart, start_block(0, R"({"type":"tool_use","input":{}})"), input(0, "{\"a\":"),
+                  input(0, "}"), stop_block(0), finish(reason), kStop});
+  };
+  EXPECT_EQ(problem_in(kMessages, events("tool_use")), "");
+  EXPECT_FALSE(is_faithful(kMessages, events("tool_use")));
+  EXPECT_TRUE(is_faithful(kMessages, events("max_tokens")));  // which has cut it
+  EXPECT_EQ(assemble(kMessages, events("max_tokens"))["content"][0]["input"],
+            (Json{{"INVALID_JSON", "{\"a\":}"}}));
+}
+
+TEST(MessagesStream, TakesHalfASurrogatePair) {
+  const auto faithful = [](const std::string& block, const std::string& change) {
+    return is_faithful(kMessages, test::chunks({kStart, start_block(0, block), delta(0, change)}));
+  };
+  const std::string text = R"({"type":"text","text":""})";
+  EXPECT_FALSE(faithful(text, R"({"type":"text_delta","text":"\ud83d"})"));
+  EXPECT_TRUE(faithful(text, R"({"type":"text_delta","text":"\ud83d\ude00"})"));
+  EXPECT_FALSE(
+      is_faithful(kMessages, test::chunks({kStart, start_block(0, R"({"type":"tool_use"})"),
+                                           input(0, R"({"a":"\ud83d"})"), stop_block(0)})));
 }
 
 TEST(MessagesStream, KnowsErrors) {

@@ -141,6 +141,18 @@ TEST(MessagesFromChat, AnInputIsAnObject) {
                   gpt({{"content", nullptr}, {"tool_calls", {call("c", "f", "null")}}},
                       "tool_calls"))["content"][0]["input"],
             Json::object());
+  EXPECT_EQ(input({" "}), Json::object());
+  // Made a string twice.
+  EXPECT_EQ(input({"\"{\\\"a", "\\\": 1}\""}), (Json{{"a", 1}}));
+  for (const char* wrong : {"[1]", "5", "\"{\"", "\"5\"", "{\"a\":}", "f(1)"}) {
+    const Json message = {{"content", nullptr}, {"tool_calls", {call("c", "f", wrong)}}};
+    EXPECT_NE(failure(kMessages, kChat, gpt(message, "tool_calls")), "") << wrong;
+  }
+}
+
+TEST(TranslateAnswer, HalfASurrogatePairIsReplaced) {
+  const auto half = chunks({piece(R"({"content":"\ud83d!"})"), piece("{}", "\"stop\""), "[DONE]"});
+  EXPECT_EQ(streamed(kMessages, kChat, half)["content"][0]["text"], "\uFFFD!");
 }
 
 // Some servers end with a chunk of usage that has an empty reason.
