@@ -117,8 +117,16 @@ Result<void> ChatBlocks::call(const Json& delta) {
     at = blocks_.size();
   }
   Block& block = blocks_[at - 1];
-  const std::string* piece = function ? text_member(*function, "arguments") : nullptr;
-  if (!piece || piece->empty()) return {};
+  const Json* arguments = function ? member(*function, "arguments") : nullptr;
+  if (!arguments || arguments->is_null()) return {};
+  // Some servers send the object instead of its text.
+  const std::string whole = arguments->is_object() ? to_text(*arguments) : std::string();
+  const std::string* piece =
+      arguments->is_object() ? &whole : arguments->get_ptr<const std::string*>();
+  if (!piece) {
+    return fail(ErrorCode::protocol, "chunk: a tool call's arguments are neither text nor object");
+  }
+  if (piece->empty()) return {};
   if (at < begun_) {  // it has ended
     if (piece->find_first_not_of(" \t\r\n") == std::string::npos) return {};
     return fail(ErrorCode::protocol, "chunk: a tool call goes on after the end of its arguments");

@@ -150,6 +150,21 @@ TEST(MessagesFromChat, AnInputIsAnObject) {
   }
 }
 
+// As some servers send them.
+TEST(TranslateAnswer, ArgumentsMayBeAnObject) {
+  const auto with = [](Json arguments) {
+    Json one = call("c", "f", "");
+    one["function"]["arguments"] = std::move(arguments);
+    return gpt({{"content", nullptr}, {"tool_calls", Json::array({std::move(one)})}}, "tool_calls");
+  };
+  EXPECT_EQ(plain(kMessages, kChat, with({{"a", 1}}))["content"][0]["input"], (Json{{"a", 1}}));
+  EXPECT_EQ(plain(kResponses, kChat, with({{"a", 1}}))["output"][0]["arguments"], "{\"a\":1}");
+  for (const Endpoint client : {kMessages, kResponses}) {
+    EXPECT_NE(failure(client, kChat, with(Json::array({1}))), "");
+    EXPECT_NE(failure(client, kChat, with(5)), "");
+  }
+}
+
 TEST(TranslateAnswer, HalfASurrogatePairIsReplaced) {
   const auto half = chunks({piece(R"({"content":"\ud83d!"})"), piece("{}", "\"stop\""), "[DONE]"});
   EXPECT_EQ(streamed(kMessages, kChat, half)["content"][0]["text"], "\uFFFD!");
