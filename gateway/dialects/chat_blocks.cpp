@@ -58,8 +58,10 @@ Result<void> ChatBlocks::add(const Json& choice) {
     auto done = text(kind, piece, kind == BlockKind::text ? logprobs : nullptr);
     if (!done) return done;
   }
-  if (has_value(*delta, "function_call")) {
-    return fail(ErrorCode::protocol, "chunk: 'function_call' has no counterpart");
+  for (const char* name : {"function_call", "images", "audio"}) {
+    const Json* value = member(*delta, name);
+    if (!value || value->empty()) continue;
+    return fail(ErrorCode::protocol, "chunk: '" + std::string(name) + "' has no counterpart");
   }
   const Json* calls = member(*delta, "tool_calls");
   if (!calls || calls->is_null()) return {};

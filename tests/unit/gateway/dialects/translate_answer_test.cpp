@@ -165,6 +165,17 @@ TEST(TranslateAnswer, ArgumentsMayBeAnObject) {
   }
 }
 
+TEST(TranslateAnswer, PicturesAndSoundsAreNotLeftOut) {
+  for (const Endpoint client : {kMessages, kResponses}) {
+    for (const char* name : {"images", "audio"}) {
+      Json message = {{"content", "x"}, {name, Json::array()}};
+      EXPECT_EQ(failure(client, kChat, gpt(message)), "");
+      message[name] = {{"data", "QUJD"}};
+      EXPECT_NE(failure(client, kChat, gpt(message)).find(name), std::string::npos);
+    }
+  }
+}
+
 TEST(TranslateAnswer, HalfASurrogatePairIsReplaced) {
   const auto half = chunks({piece(R"({"content":"\ud83d!"})"), piece("{}", "\"stop\""), "[DONE]"});
   EXPECT_EQ(streamed(kMessages, kChat, half)["content"][0]["text"], "\uFFFD!");
