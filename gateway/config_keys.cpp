@@ -156,7 +156,9 @@ constexpr std::array kLogKeys{
                         &TokenLogConfig::top_logprobs},
     Key<TokenLogConfig>{{"logprobs", KeyType::choice,
                          "Log-probabilities of hosted models: recorded when the client asked "
-                         "(`client`), or always asked for and taken out of the answer (`inject`)."},
+                         "(`client`), or also asked for when it did not, and taken out of the "
+                         "answer (`inject`). With a client's own wish go as many alternatives as "
+                         "it asked for."},
                         &TokenLogConfig::logprobs},
     Key<TokenLogConfig>{{"text", KeyType::choice,
                          "Whether the log keeps what the tokens say (`full`) or their numbers "

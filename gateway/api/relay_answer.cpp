@@ -27,13 +27,6 @@ constexpr int kReadsAfterEnd = 4;
 constexpr milliseconds kTimeAfterEnd{500};
 constexpr std::string_view kDone = "[DONE]";  // OpenAI's end marker
 
-void strip_logprobs(SseEvent& event) {
-  Json chunk = Json::parse(event.data, nullptr, false);
-  if (!chunk.is_object()) return;  // an end marker
-  take_out_logprobs(chunk);
-  event.data = dialects::to_text(chunk);
-}
-
 }  // namespace
 
 Task<void> Relay::relay_plain(int status) {
@@ -156,7 +149,7 @@ void Relay::take(SseEvent& event) {
   }
   // The assembler has seen them: the log keeps what the client does not get. The last event may
   // have all of them once more.
-  if (call_.strip_logprobs) strip_logprobs(event);
+  if (call_.strip_logprobs) event.data = without_logprobs(event.data);
   if (*step == StreamStep::error) {
     stream_error(event);
     return;
@@ -203,8 +196,11 @@ void Relay::complete(std::string text, Json answer, SseEvent end) {
   const bool storable = faithful && wanted;
   if (!faithful && job_->store && !recording) upstream().warn_of_unstored();
   job_->record_summary(std::move(summary));
-  if (call_.strip_logprobs) take_out_logprobs(answer);
-  if (text.empty() || call_.strip_logprobs) text = dialects::to_text(answer);
+  if (text.empty()) text = dialects::to_text(answer);
+  if (call_.strip_logprobs) {
+    text = without_logprobs(text);
+    if (job_->translator) answer = parse_answer(text).value_or(std::move(answer));
+  }
   job_->waited = waited_;
   if (work_.settings->config.log.fingerprint_epoch && job_->gateway.recording == Recording::off) {
     job_->key_again = [this] { return key_at(job_->gateway, work_, upstream()); };

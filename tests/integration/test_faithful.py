@@ -102,3 +102,9 @@ class Faithful(unittest.TestCase):
         for i in range(4):
             self.assertEqual(self.messages(max_tokens=1 + i).status, 502)
         self.assertEqual(self.server.calls, 8)
+
+    def test_injected_logprobs_leave_everything_else_as_it_is_spelled(self):
+        self.start(log={"logprobs": "inject"})
+        self.server.answer = chat_text("\\u00e9", big="123456789012345678901234567890", small=" 1e-400")
+        self.assertEqual(chat(self.gateway.port, "m").body.decode(),
+                         self.server.answer.replace('{"content":[]}', "null"))

@@ -5,15 +5,13 @@
 namespace fixpoint {
 namespace {
 
-std::string without(const char* text) {
-  Json json = Json::parse(text);
-  take_out_logprobs(json);
-  return json.dump();
-}
+constexpr auto without = without_logprobs;
 
 TEST(HiddenLogprobs, AreNullInChoices) {
   EXPECT_EQ(without(R"({"choices":[{"logprobs":{"content":[]},"index":0},{"delta":{}}]})"),
             R"({"choices":[{"logprobs":null,"index":0},{"delta":{}}]})");
+  EXPECT_EQ(without("{\"choices\":[{\"log\\u0070robs\":{\"a\":[1]}},{\"logprobs\":null}]}"),
+            "{\"choices\":[{\"log\\u0070robs\":null},{\"logprobs\":null}]}");
 }
 
 TEST(HiddenLogprobs, AreEmptyInResponses) {
@@ -34,6 +32,14 @@ TEST(HiddenLogprobs, MembersOfOthersStay) {
       R"({"output":[],"metadata":{"logprobs":"x"},"tools":[{"parameters":{"properties":{"logprobs":{"type":"string"}}}}]})";
   EXPECT_EQ(without(kAnswer), kAnswer);
   EXPECT_EQ(without("[1]"), "[1]");
+  EXPECT_EQ(without("[DONE]"), "[DONE]");
+}
+
+TEST(HiddenLogprobs, AllElseStaysAsItIsSpelled) {
+  EXPECT_EQ(without("\xEF\xBB\xBF{ \"big\": 123456789012345678901234567890, \"g\":1e-400,\r\n"
+                    "\"choices\":[ {\"logprobs\": {\"content\": []} ,\"t\":\"\\ud83d\\/\"} ] }"),
+            "{ \"big\": 123456789012345678901234567890, \"g\":1e-400,\r\n"
+            "\"choices\":[ {\"logprobs\": null ,\"t\":\"\\ud83d\\/\"} ] }");
 }
 
 }  // namespace
