@@ -58,6 +58,36 @@ bool is_empty(const Json& value) {
   return value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
 }
 
+// Said of a chunk, not of the answer: padding against traffic analysis (OpenAI's and Mistral's).
+bool is_padding(std::string_view name) {
+  return name == "obfuscation" || name == "p";
+}
+
+// Members of a chunk that name things: of these and of numbers the last one counts.
+bool is_name(std::string_view name) {
+  return name == "id" || name == "model" || name == "system_fingerprint" ||
+         name == "service_tier" || name == "usage";
+}
+
+// Whether a value has all that an earlier one said: the same, or one that has grown.
+bool holds(const Json& now, const Json& before) {
+  if (is_empty(before) || now == before) return true;
+  if (before.is_number()) return now.is_number();
+  if (before.is_boolean()) return now.is_boolean();
+  if (now.type() != before.type()) return false;
+  if (before.is_string()) {
+    return now.get_ref<const std::string&>().starts_with(before.get_ref<const std::string&>());
+  }
+  if (before.is_array()) {
+    return now.size() >= before.size() && std::equal(before.begin(), before.end(), now.begin());
+  }
+  for (const auto& [name, value] : before.items()) {
+    const Json* same = member(now, name);
+    if (!same || !holds(*same, value)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<void> ChatAssembler::merge_value(std::string_view name, Json& into, const Json& value) {
@@ -139,12 +169,14 @@ Result<StreamStep> ChatAssembler::add(const SseEvent& event) {
   if (!chunk.is_object()) return fail(ErrorCode::protocol, "chunk: not a JSON object");
   if (has_value(chunk, "error")) return StreamStep::error;
   for (const auto& [name, value] : chunk.items()) {
-    // obfuscation is padding against traffic analysis: it belongs to the chunk, not to the answer.
-    if (name == "choices" || name == "obfuscation" || name == "object") continue;
+    if (name == "choices" || name == "object" || is_padding(name)) continue;
     if (!answer_.contains(name) && answer_.size() >= kMaxMerged) {
       return fail(ErrorCode::protocol, "chunks: more than 1024 members in an answer");
     }
-    if (!value.is_null() || !answer_.contains(name)) answer_[name] = value;
+    Json& into = answer_[name];
+    if (value.is_null()) continue;
+    faithful_ = faithful_ && (is_name(name) || holds(value, into));
+    into = value;
   }
   const Json* choices = array_member(chunk, "choices");
   if (!choices) return StreamStep::more;
@@ -232,7 +264,7 @@ void ChatAssembler::learn(std::string_view text, const Json& chunk) {
       path.emplace_back(name_);
     }
   }
-  template_.learn(text, path, {{"obfuscation"}});
+  template_.learn(text, path, {{"obfuscation"}, {"p"}});
 }
 
 std::string* ChatAssembler::repeated_target() {

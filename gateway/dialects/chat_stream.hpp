@@ -12,8 +12,8 @@
 namespace fixpoint::dialects {
 
 // Unknown members survive: strings of a delta are joined where they are text, arrays with indices
-// are merged by index, other arrays grow, other values are replaced. A replacement that loses text
-// makes the answer unfaithful.
+// are merged by index, other arrays grow, other values are replaced. A replacement that loses
+// something makes the answer unfaithful; so does half of a surrogate pair.
 class ChatAssembler final : public StreamAssembler {
  public:
   explicit ChatAssembler(Endpoint endpoint) : endpoint_(endpoint) {}

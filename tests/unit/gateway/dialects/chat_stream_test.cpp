@@ -206,6 +206,27 @@ TEST(ChatStream, KnowsWhatItCannotPutTogether) {
                      R"({"choices":[{"index":0,"text":"b","logprobs":{"tokens":["b"]}}]})"})));
 }
 
+TEST(ChatStream, KnowsWhatChunksSayBesideTheirChoices) {
+  const auto faithful = [](const std::vector<std::string>& members) {
+    std::vector<std::string> each;
+    for (const auto& one : members) each.push_back(R"({"choices":[],)" + one + "}");
+    return is_faithful(kChat, chunks(each));
+  };
+  EXPECT_FALSE(faithful({R"("thought":"Let me ")", R"("thought":"think")"}));
+  EXPECT_FALSE(faithful({R"("events":[{"a":1}])", R"("events":[{"b":2}])"}));
+  EXPECT_FALSE(faithful({R"("x":{"id":"a"})", R"("x":{"usage":1})"}));
+  EXPECT_FALSE(faithful({R"("x":[1])", R"("x":"a")"}));
+  EXPECT_TRUE(faithful({R"("thought":"a")", R"("thought":null)", R"("thought":"a")"}));
+  EXPECT_TRUE(faithful({R"("citations":["a"])", R"("citations":["a","b"])"}));
+  EXPECT_TRUE(faithful({R"("x":{"id":"a"})", R"("x":{"id":"a","usage":{"n":1}})",
+                        R"("x":{"id":"a","usage":{"n":2}})"}));
+  EXPECT_TRUE(faithful({R"("id":"","model":"","created":0)", R"("id":"a","model":"m","created":1)",
+                        R"("id":"b","usage":{"a":1})", R"("usage":{"b":1})"}));
+  const std::vector<std::string> padded = {R"("p":"abc","obfuscation":"x")", R"("p":"ab")"};
+  EXPECT_TRUE(faithful(padded));
+  EXPECT_FALSE(assemble(kChat, chunks({"{" + padded[0] + "}"}), false).contains("p"));
+}
+
 // Which JSON's grammar allows.
 TEST(ChatStream, TakesHalfASurrogatePair) {
   const auto halves = deltas({R"({"content":"\ud83d"})", R"({"content":"\ude00!"})"});
