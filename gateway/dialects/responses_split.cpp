@@ -61,6 +61,12 @@ void ResponseEvents::arguments_delta(std::string_view piece) {
   add("response.function_call_arguments.delta", std::move(members));
 }
 
+void ResponseEvents::input_delta(std::string_view piece) {
+  Json members = {{"item_id", item_id_}, {"output_index", output_index_}};
+  members["delta"] = piece;
+  add("response.custom_tool_call_input.delta", std::move(members));
+}
+
 void ResponseEvents::part_done(const Json& part) {
   const std::string type = text_or_empty(part, "type");
   if (type == "output_text") {
@@ -78,11 +84,16 @@ void ResponseEvents::part_done(const Json& part) {
 }
 
 void ResponseEvents::item_done(const Json& item) {
-  if (text_or_empty(item, "type") == "function_call") {
+  const std::string type = text_or_empty(item, "type");
+  if (type == "function_call") {
     add("response.function_call_arguments.done", {{"item_id", item_id_},
                                                   {"output_index", output_index_},
                                                   {"name", text_or_empty(item, "name")},
                                                   {"arguments", text_or_empty(item, "arguments")}});
+  } else if (type == "custom_tool_call") {
+    add("response.custom_tool_call_input.done", {{"item_id", item_id_},
+                                                 {"output_index", output_index_},
+                                                 {"input", text_or_empty(item, "input")}});
   }
   add("response.output_item.done", {{"output_index", output_index_}, {"item", item}});
   ++output_index_;
@@ -158,20 +169,26 @@ void ResponseEvents::reasoning_parts(const Json& item) {
 
 void ResponseEvents::item(const Json& item) {
   const std::string type = text_or_empty(item, "type");
-  const bool known = type == "message" || type == "reasoning" || type == "function_call";
+  const bool known = type == "message" || type == "reasoning" || type == "function_call" ||
+                     type == "custom_tool_call";
   Json start = item;
   if (known && start.contains("status")) start["status"] = "in_progress";
   const bool content = known && array_member(item, "content");
   const bool summary = type == "reasoning" && array_member(item, "summary");
   const std::string* arguments = type == "function_call" ? text_member(item, "arguments") : nullptr;
+  const std::string* input = type == "custom_tool_call" ? text_member(item, "input") : nullptr;
   if (content) start["content"] = Json::array();
   if (summary) start["summary"] = Json::array();
   if (arguments) start["arguments"] = "";
+  if (input) start["input"] = "";
   item_added(start);
   if (summary) reasoning_parts(item);
   if (content) message_parts(item);
   if (arguments) {
     for (const auto piece : pieces_of(*arguments, Pieces::small)) arguments_delta(piece);
+  }
+  if (input) {
+    for (const auto piece : pieces_of(*input, Pieces::small)) input_delta(piece);
   }
   item_done(item);
 }

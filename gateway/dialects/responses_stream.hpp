@@ -49,7 +49,7 @@ class ResponseEvents {
   void reasoning_delta(std::string_view piece);
   void arguments_delta(std::string_view piece);
   void part_done(const Json& part);  // with the done event of its text
-  void item_done(const Json& item);  // with the done event of its arguments
+  void item_done(const Json& item);  // with the done event of its arguments or input
   // The whole item at once, from its added to its done event.
   void item(const Json& item);
   // response.completed, response.incomplete or response.failed, by its status.
@@ -62,6 +62,7 @@ class ResponseEvents {
   void part_event(const char* type, Json members);  // with item_id and the two indices
   void message_parts(const Json& item);
   void reasoning_parts(const Json& item);
+  void input_delta(std::string_view piece);
 
   std::vector<SseEvent> events_;
   std::uint64_t sequence_ = 0;

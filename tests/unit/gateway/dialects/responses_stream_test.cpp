@@ -61,6 +61,12 @@ Json every_item() {
            {"call_id", "call_1"},
            {"name", "get"},
            {"arguments", "{\"city\":\"Köln\"}"}},
+          {{"id", "ctc_1"},
+           {"type", "custom_tool_call"},
+           {"status", "completed"},
+           {"call_id", "call_2"},
+           {"name", "run"},
+           {"input", "ls"}},
           {{"id", "ws_1"}, {"type", "web_search_call"}, {"action", {{"query", "q"}}}}};
 }
 
@@ -84,6 +90,7 @@ TEST(ResponsesStream, EventsTellTheWholeOutput) {
     output[0]["summary"][0]["text"] = text;
     output[1]["content"][1]["text"] = text;
     output[2]["arguments"] = text;
+    output[3]["input"] = text;
     const auto answer = response(output);
     auto events = split_answer(kResponses, answer, true);
     events.pop_back();
@@ -124,6 +131,8 @@ TEST(ResponsesStream, SplitsInTheOfficialOrder) {
             "content_part.added refusal.delta refusal.done content_part.done "
             "content_part.added content_part.done output_item.done "
             "output_item.added function_call_arguments.delta function_call_arguments.done "
+            "output_item.done "
+            "output_item.added custom_tool_call_input.delta custom_tool_call_input.done "
             "output_item.done "
             "output_item.added output_item.done completed ");
   const auto created = Json::parse(events[0].data)["response"];
