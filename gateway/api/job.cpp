@@ -81,6 +81,10 @@ void AnswerJob::record_summary(AnswerSummary summary) {
   }
   record.model = std::move(summary.model);
   record.fingerprint = std::move(summary.fingerprint);
+  // Where the provider has none, the version that it names for the model stands for it.
+  if (record.fingerprint.empty() && record.model != called_model) {
+    record.fingerprint = record.model;
+  }
   record.finish_reason = std::move(summary.finish_reason);
   record.prompt_tokens = summary.prompt_tokens;
   record.completion_tokens = summary.completion_tokens;

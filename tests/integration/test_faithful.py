@@ -108,3 +108,10 @@ class Faithful(unittest.TestCase):
         self.server.answer = chat_text("\\u00e9", big="123456789012345678901234567890", small=" 1e-400")
         self.assertEqual(chat(self.gateway.port, "m").body.decode(),
                          self.server.answer.replace('{"content":[]}', "null"))
+
+    def test_a_version_of_a_model_stands_for_its_fingerprint(self):
+        self.start()
+        for i, version in enumerate(("m-2025-01-01", "m-2025-06-01", "m-2025-01-01")):
+            self.server.answer = chat_text("x").replace('"m"', f'"{version}"')
+            chat(self.gateway.port, "m", f"{i}")
+        self.assertEqual(metric(self.gateway.port, "fixpoint_fingerprint_changes_total", upstream="up"), 1)
