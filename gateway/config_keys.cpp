@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 
+#include "cache/entry_codec.hpp"
 #include "gateway/config_units.hpp"
 
 namespace fixpoint::config {
@@ -92,7 +93,7 @@ constexpr std::array kCacheKeys{
                       "temperature 0, a seed, a sample index or a reproducibility tag."},
                      &CacheConfig::policy},
     Key<CacheConfig>{{"max_body_bytes", KeyType::size,
-                      "Longer answers are not stored (but recorded).", kKiB, kGiB},
+                      "Longer answers are not stored (but recorded).", kKiB, kMaxDecodedBody},
                      &CacheConfig::max_body_bytes},
     Key<CacheConfig>{
         {"store_length", KeyType::boolean, "Store also answers that ended at their token limit."},
