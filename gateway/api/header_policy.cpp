@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <vector>
 
 namespace fixpoint {
@@ -35,70 +36,49 @@ constexpr std::array<std::string_view, 20> kNotForwarded = {"host",
 constexpr std::array<std::string_view, 4> kCredentials = {"authorization", "x-api-key", "api-key",
                                                           "x-goog-api-key"};
 
-// Forwarded, but known to decide nothing: who the program is, tracing, retries, the browser's own,
-// and what load balancers on the way add to every request. Vendors' families are listed name by
-// name: "cf-access-client-secret" is a key, too.
-constexpr std::array<std::string_view, 61> kHarmless = {"user-agent",
-                                                        "accept",
-                                                        "accept-language",
-                                                        "sec-*",
-                                                        "x-stainless-*",
-                                                        "traceparent",
-                                                        "tracestate",
-                                                        "baggage",
-                                                        "x-request-id",
-                                                        "x-correlation-id",
-                                                        "x-client-request-id",
-                                                        "x-irid",
-                                                        "x-promptfoo-version",
-                                                        "referer",
-                                                        "http-referer",
-                                                        "x-title",
-                                                        "x-forwarded-for",
-                                                        "x-forwarded-host",
-                                                        "x-forwarded-proto",
-                                                        "x-forwarded-port",
-                                                        "x-forwarded-server",
-                                                        "x-forwarded-prefix",
-                                                        "forwarded",
-                                                        "via",
-                                                        "dnt",
-                                                        "priority",
-                                                        "pragma",
-                                                        "idempotency-key",
-                                                        "x-real-ip",
-                                                        "cf-ray",
-                                                        "cf-connecting-ip",
-                                                        "cf-connecting-ipv6",
-                                                        "cf-ipcountry",
-                                                        "cf-visitor",
-                                                        "cf-warp-tag-id",
-                                                        "cf-ew-via",
-                                                        "cdn-loop",
-                                                        "true-client-ip",
-                                                        "x-client-ip",
-                                                        "x-amzn-trace-id",
-                                                        "x-cloud-trace-context",
-                                                        "sentry-trace",
-                                                        "x-datadog-trace-id",
-                                                        "x-datadog-parent-id",
-                                                        "x-datadog-sampling-priority",
-                                                        "x-datadog-origin",
-                                                        "x-datadog-tags",
-                                                        "b3",
-                                                        "x-b3-traceid",
-                                                        "x-b3-spanid",
-                                                        "x-b3-parentspanid",
-                                                        "x-b3-sampled",
-                                                        "x-b3-flags",
-                                                        "uber-trace-id",
-                                                        "x-trace-id",
-                                                        "x-envoy-attempt-count",
-                                                        "x-envoy-external-address",
-                                                        "x-envoy-expected-rq-timeout-ms",
-                                                        "x-arr-log-id",
-                                                        "x-arr-ssl",
-                                                        "x-azure-ref"};
+// Forwarded, but known to decide nothing. Vendors' families are listed name by name:
+// "cf-access-client-secret" is a key, too.
+constexpr std::string_view kHarmless[] = {
+    // Who the program is.
+    "user-agent", "accept", "accept-language", "sec-*", "x-stainless-*", "x-promptfoo-version",
+    "referer", "http-referer", "x-title", "dnt", "priority", "pragma", "x-openai-client-user-agent",
+    "x-goog-api-client", "x-amz-user-agent", "x-ms-useragent",
+    // One request among others, its time, and how often it was tried.
+    "x-request-id", "x-requestid", "request-id", "x-correlation-id", "x-correlationid",
+    "correlation-id", "x-client-request-id", "client-request-id", "x-transaction-id", "x-irid",
+    "idempotency-key", "x-idempotency-key", "date", "x-request-start", "x-queue-start",
+    "grpc-timeout", "x-server-timeout", "x-ms-client-request-id", "x-ms-correlation-request-id",
+    "x-ms-request-id", "x-ms-return-client-request-id", "return-client-request-id", "x-ms-date",
+    "x-amzn-requestid", "x-amz-cf-id", "x-amz-date", "amz-sdk-invocation-id", "amz-sdk-request",
+    "x-vercel-id", "x-nf-request-id", "fly-request-id", "rndr-id", "x-railway-request-id",
+    "x-kong-request-id", "cf-request-id", "x-azure-requestchain", "x-tt-logid",
+    "x-claude-code-session-id",
+    // Traces: W3C's, Zipkin's, Jaeger's, OpenTracing's, OpenCensus's.
+    "traceparent", "tracestate", "baggage", "b3", "x-b3-traceid", "x-b3-spanid",
+    "x-b3-parentspanid", "x-b3-sampled", "x-b3-flags", "uber-trace-id", "uberctx-*",
+    "jaeger-debug-id", "jaeger-baggage", "ot-tracer-traceid", "ot-tracer-spanid",
+    "ot-tracer-sampled", "ot-baggage-*", "x-ot-span-context", "grpc-trace-bin", "grpc-tags-bin",
+    "x-trace-id", "trace-id", "x-span-id", "span-id", "x-trace",
+    // Traces: those of agents and clouds.
+    "sentry-trace", "x-datadog-trace-id", "x-datadog-parent-id", "x-datadog-sampling-priority",
+    "x-datadog-origin", "x-datadog-tags", "elastic-apm-traceparent", "newrelic", "x-newrelic-id",
+    "x-newrelic-transaction", "x-newrelic-synthetics", "x-dynatrace", "x-dtpc", "singularityheader",
+    "sw8", "sw8-correlation", "sw8-x", "x-instana-t", "x-instana-s", "x-instana-l",
+    "x-honeycomb-trace", "x-trace-options", "pinpoint-traceid", "pinpoint-spanid",
+    "pinpoint-pspanid", "pinpoint-sampled", "pinpoint-flags", "pinpoint-pappname",
+    "pinpoint-papptype", "pinpoint-host", "eagleeye-traceid", "eagleeye-rpcid", "l5d-ctx-trace",
+    "l5d-reqid", "x-amzn-trace-id", "x-cloud-trace-context", "request-context",
+    "correlation-context", "x-ms-request-root-id", "fly-traceparent", "fly-tracestate",
+    "langsmith-trace", "x-portkey-trace-id", "x-portkey-span-id", "x-portkey-parent-span-id",
+    // What load balancers on the way add to every request.
+    "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port",
+    "x-forwarded-server", "x-forwarded-prefix", "forwarded", "via", "x-real-ip", "cf-ray",
+    "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "cf-visitor", "cf-warp-tag-id",
+    "cf-ew-via", "cdn-loop", "true-client-ip", "x-client-ip", "client-ip", "x-client-port",
+    "x-original-forwarded-for", "x-cluster-client-ip", "fastly-client-ip", "fly-client-ip",
+    "x-nf-client-connection-ip", "x-vercel-forwarded-for", "x-vercel-proxied-for",
+    "x-azure-clientip", "x-azure-socketip", "x-envoy-attempt-count", "x-envoy-external-address",
+    "x-envoy-expected-rq-timeout-ms", "x-arr-log-id", "x-arr-ssl", "x-azure-ref"};
 
 constexpr std::array<std::string_view, 28> kNotReturned = {
     "connection", "keep-alive", "proxy-*", "te", "trailer", "transfer-encoding", "upgrade",
@@ -117,7 +97,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 template <class Patterns>
 bool listed(const Patterns& patterns, std::string_view name) {
-  return std::any_of(patterns.begin(), patterns.end(),
+  return std::any_of(std::begin(patterns), std::end(patterns),
                      [&](std::string_view pattern) { return matches(pattern, name); });
 }
 
@@ -149,6 +129,11 @@ void visit_forwarded(const Headers& client, bool credentials, const Visit& visit
     if (!credentials && listed(kCredentials, field.name)) continue;
     visit(field);
   }
+}
+
+std::string lower_case(std::string text) {
+  for (auto& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 bool has_key(const UpstreamConfig& upstream) {
@@ -201,11 +186,8 @@ Headers forwarded_headers(const UpstreamConfig& upstream, const std::string* api
 std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client,
                              bool credentials) {
   std::vector<std::string> lines;
-  const auto add = [&](std::string line, const std::string& value) {
-    for (auto& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    line += ':';
-    line += value;
-    lines.push_back(std::move(line));
+  const auto add = [&](const std::string& name, const std::string& value) {
+    lines.push_back(lower_case(name) + ":" + value);
   };
   visit_forwarded(client, credentials && !has_key(upstream), [&](const Header& field) {
     if (listed(kHarmless, field.name)) return;

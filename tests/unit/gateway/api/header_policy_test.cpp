@@ -50,6 +50,20 @@ TEST(HeaderPolicy, AFamilyOfHarmlessNamesHidesNoKey) {
             "");
 }
 
+TEST(HeaderPolicy, WhatNamesOneRequestDecidesNothing) {
+  for (const char* name :
+       {"x-ms-client-request-id", "Elastic-Apm-Traceparent", "newrelic", "grpc-trace-bin", "Date",
+        "x-amzn-requestid", "x-amz-date", "amz-sdk-invocation-id", "x-vercel-id", "sw8",
+        "X-INSTANA-T", "x-newrelic-transaction", "langsmith-trace", "Request-Id", "fly-request-id",
+        "uberctx-session", "x-goog-api-client"}) {
+    EXPECT_EQ(deciding_headers({}, make({{name, "1"}}), true), "") << name;
+  }
+  for (const char* name : {"x-ms-client-principal", "x-amz-security-token", "x-vercel-oidc-token",
+                           "x-session-id", "l5d-client-id"}) {
+    EXPECT_NE(deciding_headers({}, make({{name, "1"}}), true), "") << name;
+  }
+}
+
 TEST(HeaderPolicy, OrdersToAServerInBetweenStayBehind) {
   const auto seen = visible_headers(make({{"X-Accel-Redirect", "/etc/passwd"},
                                           {"X-Accel-Buffering", "yes"},
