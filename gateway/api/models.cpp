@@ -17,7 +17,11 @@ constexpr const char* kEpoch = "1970-01-01T00:00:00Z";
 
 ordered_json model_json(std::string_view id, const RouteConfig& route, Api api) {
   if (api == Api::anthropic) {
-    return {{"type", "model"}, {"id", id}, {"display_name", id}, {"created_at", kEpoch}};
+    return {{"type", "model"},
+            {"id", id},
+            {"display_name", id},
+            {"created_at", kEpoch},
+            {"lifecycle", "active"}};
   }
   const std::string owner = !route.local.empty()      ? "fixpoint"
                             : !route.upstream.empty() ? route.upstream

@@ -23,5 +23,17 @@ TEST(Models, AnUnknownOneIsNotFoundInTheClientsShape) {
   EXPECT_EQ(nlohmann::json::parse(*openai.body)["error"]["code"], "model_not_found");
 }
 
+// What the SDK's type requires.
+TEST(Models, AnthropicsShapeHasItsLifecycle) {
+  Config config;
+  auto& route = config.routes.emplace_back();
+  route.model = "m";
+  route.local = "m";
+  Cores cores(1);
+  const Gateway gateway(config, cores);
+  const auto model = retrieve_model(*gateway.settings(), nullptr, "m", Api::anthropic, "req-1");
+  EXPECT_EQ(nlohmann::json::parse(*model.body)["lifecycle"], "active");
+}
+
 }  // namespace
 }  // namespace fixpoint
