@@ -55,6 +55,12 @@ ApiResult<std::string> render_chat(const Json& body, const engine::Engine& engin
       // What an SDK has parsed is the content once more.
       const bool parsed = name == "parsed" && message["role"] == "assistant";
       if (name == "role" || name == "content" || absent || parsed) continue;
+      // Translated from another API, the request had no member of this name.
+      if (name == "tool_calls" || name == "tool_call_id") {
+        return refuse(bad_request(
+            "'" + path + "." + name + "': tool calls are not supported by the local engine",
+            path + "." + name, "unsupported_parameter"));
+      }
       return refuse(bad_request("'" + path + "." + name + "' is not supported by the local engine",
                                 path + "." + name, "unsupported_parameter"));
     }

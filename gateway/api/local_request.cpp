@@ -161,6 +161,7 @@ std::optional<ApiError> check_unsupported(Endpoint endpoint, const Json& body) {
     if (name == "tool_choice" && (value == "none" || value == "auto")) continue;
     if (name == "response_format" && value.is_object() && value.value("type", Json()) == "text")
       continue;
+    if (chat && name == "verbosity" && value == "medium") continue;
     if (!chat && name == "echo") continue;
     if (!chat && name == "best_of" && value == 1) continue;
     return bad_request("'" + name + "' is not supported by the local engine", name,

@@ -77,7 +77,13 @@ std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Re
     plan.dropped = translated->dropped;
   }
   auto local = build_local_request(plan.local_endpoint, *body, context);
-  if (!local) return local.error();
+  if (!local) {
+    auto error = std::move(local.error());
+    if (endpoint != plan.local_endpoint) {
+      name_client_member(endpoint, error.param, error.message);
+    }
+    return error;
+  }
   plan.reproducible = !local->random_seed;
   plan.key = local->key;
   plan.local = std::move(*local);

@@ -1,6 +1,7 @@
 #include "gateway/dialects/translate.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "gateway/dialects/chat_stream.hpp"
@@ -35,24 +36,29 @@ class Chain final : public EventTranslator {
   std::unique_ptr<AnswerTranslator> first_, second_;
 };
 
-// A Responses request reaches Anthropic by way of chat: what is said there of a chat member is said
-// of the member that it came from.
-std::string response_member(const std::string& chat_member) {
-  struct Name {
-    std::string_view chat, response;
-  };
-  static constexpr Name kNames[] = {{"max_completion_tokens", "max_output_tokens"},
+struct Name {
+  std::string_view chat, client;
+};
+constexpr Name kResponsesNames[] = {{"max_completion_tokens", "max_output_tokens"},
+                                    {"max_tokens", "max_output_tokens"},
                                     {"response_format.json_schema", "text.format"},
                                     {"response_format", "text.format"},
                                     {"reasoning_effort", "reasoning.effort"},
                                     {"verbosity", "text.verbosity"},
                                     {"logprobs", "include"}};
+constexpr Name kMessagesNames[] = {{"max_completion_tokens", "max_tokens"},
+                                   {"stop", "stop_sequences"},
+                                   {"response_format", "output_config.format"}};
+
+std::string client_member(Endpoint client, const std::string& chat_member) {
+  const bool responses = client == Endpoint::responses;
   // Items and turns do not count alike.
-  if (chat_member.starts_with("messages[")) return "input";
-  for (const auto& [chat, response] : kNames) {
-    if (chat_member.starts_with(chat)) {
-      return std::string(response) + chat_member.substr(chat.size());
-    }
+  if (chat_member == "messages" || chat_member.starts_with("messages[")) {
+    return responses ? "input" : "messages";
+  }
+  const auto names = responses ? std::span<const Name>(kResponsesNames) : kMessagesNames;
+  for (const auto& [chat, own] : names) {
+    if (chat_member.starts_with(chat)) return std::string(own) + chat_member.substr(chat.size());
   }
   return chat_member;
 }
@@ -63,16 +69,12 @@ Translated responses_to_messages(const Json& body) {
   auto translated = chat_to_messages(chat->body);
   if (!translated) {
     auto error = std::move(translated.error());
-    const std::string chat_name = "'" + error.param + "'";
-    error.param = response_member(error.param);
-    if (error.message.starts_with(chat_name)) {
-      error.message.replace(0, chat_name.size(), "'" + error.param + "'");
-    }
+    name_client_member(Endpoint::responses, error.param, error.message);
     return tl::make_unexpected(std::move(error));
   }
   auto& dropped = chat->dropped;
   for (const auto& chat_name : translated->dropped) {
-    auto name = response_member(chat_name);
+    auto name = client_member(Endpoint::responses, chat_name);
     if (std::find(dropped.begin(), dropped.end(), name) == dropped.end()) {
       dropped.push_back(std::move(name));
     }
@@ -115,6 +117,18 @@ tl::expected<TranslatedRequest, TranslationError> translate_request(Endpoint fro
   if (from == Endpoint::chat_completions) return dialects::chat_to_messages(body);
   return to == Endpoint::messages ? dialects::responses_to_messages(body)
                                   : dialects::responses_to_chat(body);
+}
+
+void name_client_member(Endpoint client, std::string& member, std::string& message) {
+  // The message begins with that name or one below it, in quotes or not.
+  const bool quoted = message.starts_with('\'');
+  const std::size_t begin = quoted ? 1 : 0;
+  const std::size_t end = quoted ? message.find('\'', 1) : member.size();
+  if (end != std::string::npos && (quoted || message.starts_with(member + " "))) {
+    message.replace(begin, end - begin,
+                    dialects::client_member(client, message.substr(begin, end - begin)));
+  }
+  member = dialects::client_member(client, member);
 }
 
 std::unique_ptr<AnswerTranslator> make_translator(Endpoint client, Endpoint maker,

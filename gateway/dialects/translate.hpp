@@ -38,6 +38,10 @@ struct TranslatedRequest {
 tl::expected<TranslatedRequest, TranslationError> translate_request(Endpoint from, Endpoint to,
                                                                     const Json& body);
 
+// What is said of a member of the chat request that a client's became, said of the client's own: of
+// a Responses request "'verbosity' is ..." becomes "'text.verbosity' is ...".
+void name_client_member(Endpoint client, std::string& member, std::string& message);
+
 // Answers on their way back to the client, one instance per answer. Not thread-safe.
 class AnswerTranslator {
  public:

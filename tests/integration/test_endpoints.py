@@ -316,6 +316,20 @@ class Local(Endpoints):
             {"type": "function", "name": "f", "parameters": WEATHER}]}), 400, param="tools")
         self.assert_error(self.post("embeddings", {"model": "tiny", "input": "x"}), 400, "unsupported_endpoint")
 
+    def test_refused_by_the_clients_own_name(self):
+        for fields, name in (({"max_output_tokens": 0}, "max_output_tokens"), ({"text": {"verbosity": "low"}}, "text.verbosity"),
+                             ({"reasoning": {"effort": "high"}}, "reasoning.effort"),
+                             ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input")):
+            answer = self.post("responses", {"model": "tiny", "input": "x", **fields})
+            self.assert_error(answer, 400, param=name)
+            self.assertTrue(answer.json()["error"]["message"].startswith(f"'{name}'"), answer.body)
+        result = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]}]
+        for fields, said in (({"max_tokens": 0}, "'max_tokens' must be"), ({"messages": result}, "'messages': tool calls")):
+            answer = self.post("messages", {"model": "tiny", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}],
+                                            **fields}, ANTHROPIC)
+            self.assertEqual(answer.status, 400)
+            self.assertTrue(answer.json()["error"]["message"].startswith(said), answer.body)
+
     def test_echo_scores_the_prompt(self):
         answer = self.ok("completions", {"model": "tiny", "prompt": ["Once upon", "a time"], "echo": True, "logprobs": 1,
                                          "max_tokens": 1, "temperature": 0}).json()

@@ -108,6 +108,7 @@ TEST_F(LocalRequestTest, TheNameThatTheAnswerHasIsInTheKey) {
 
 TEST_F(LocalRequestTest, WhatCannotMatterIsNotInTheKey) {
   const auto base = key(R"(,"temperature":0)");
+  EXPECT_EQ(base, key(R"(,"temperature":0,"verbosity":"medium")"));
   EXPECT_EQ(base, key(R"(,"temperature":0.0,"user":"u","metadata":{"a":"b"},"stream":true)"));
   EXPECT_EQ(base, key(R"(,"temperature":0,"seed":9)"));  // nothing is drawn
   EXPECT_EQ(base,

@@ -294,6 +294,26 @@ TEST(ResponsesToChat, RefusesByName) {
   EXPECT_EQ(refuses("text", {{"format", {{"type", "grammar"}}}}), "text.format.type");
 }
 
+TEST(TranslateRequest, ErrorsNameWhatTheClientWrote) {
+  const auto named = [](Endpoint client, std::string member, std::string message) {
+    name_client_member(client, member, message);
+    return member + ": " + message;
+  };
+  EXPECT_EQ(named(kResponses, "max_completion_tokens", "'max_completion_tokens' must be 1"),
+            "max_output_tokens: 'max_output_tokens' must be 1");
+  EXPECT_EQ(named(kMessages, "max_completion_tokens", "'max_completion_tokens' must be 1"),
+            "max_tokens: 'max_tokens' must be 1");
+  EXPECT_EQ(named(kResponses, "reasoning_effort", "'reasoning_effort' is not"),
+            "reasoning.effort: 'reasoning.effort' is not");
+  EXPECT_EQ(named(kMessages, "stop", "stop has 17 strings"),
+            "stop_sequences: stop_sequences has 17 strings");
+  EXPECT_EQ(named(kResponses, "messages[1]", "'messages[1].content': text only"),
+            "input: 'input': text only");
+  EXPECT_EQ(named(kMessages, "messages[1].tool_call_id", "'messages[1].tool_call_id': no"),
+            "messages: 'messages': no");
+  EXPECT_EQ(named(kMessages, "", "The request is not"), ": The request is not");
+}
+
 TEST(ResponsesToMessages, GoesByWayOfChat) {
   const auto body =
       translated(kResponses, kMessages, R"({"model":"m","instructions":"s","input":"hi",
