@@ -36,10 +36,22 @@ std::optional<ApiError> choose_maker(Gateway& gateway, Plan& plan, ReproMode mod
   return {};
 }
 
+// A Responses request that names a prompt stored at the provider and none of its versions: whoever
+// publishes a new one wants its answers, to the same request.
+bool follows_a_stored_prompt(const ClientRequest& request) {
+  if (request.endpoint != Endpoint::responses) return false;
+  const auto prompt = request.find("prompt");
+  if (!prompt || !prompt->starts_with('{')) return false;
+  const auto version = find_member(*prompt, "version");
+  return !version || !*version || **version == "null";
+}
+
 // automatic: what asks for one particular answer. Anything else asks for a fresh draw each time.
-bool is_cacheable(const Plan& plan, CachePolicy policy, bool tagged) {
+bool is_cacheable(const Plan& plan, CachePolicy policy, bool tagged, bool recording) {
   if (policy == CachePolicy::off) return false;
   if (plan.request.find("conversation")) return false;  // grows with every request
+  // A recording keeps the answer of its day, as it does of a model whose name stays.
+  if (!recording && follows_a_stored_prompt(plan.request)) return false;
   if (policy == CachePolicy::all) return true;
   return plan.request.one_answer || plan.request.directives.sample.has_value() || tagged;
 }
@@ -241,12 +253,12 @@ ApiResult<Plan> make_plan(Gateway& gateway, TenantPtr tenant, ClientRequest read
   plan.sample = plan.request.directives.sample.value_or(0);
   if (auto error = choose_maker(gateway, plan, mode)) return refuse(std::move(*error));
 
-  const auto policy = gateway.recording != Recording::off
-                          ? CachePolicy::all
-                          : route.cache.value_or(plan.settings->config.cache.policy);
+  const bool recording = gateway.recording != Recording::off;
+  const auto policy =
+      recording ? CachePolicy::all : route.cache.value_or(plan.settings->config.cache.policy);
   const auto& directives = plan.request.directives.cache;
   const bool cacheable =
-      gateway.store && is_cacheable(plan, policy, tagged) && !directives.no_store;
+      gateway.store && is_cacheable(plan, policy, tagged, recording) && !directives.no_store;
   plan.store = cacheable;
   // While recording, what is recorded stays; while replaying, nothing else may answer.
   plan.look_up = cacheable && !directives.no_cache;

@@ -116,6 +116,17 @@ class Cache(GatewayTest):
         self.assertFalse(stored(temperature=1))
         self.assertFalse(stored(temperature=None))
 
+    def test_a_stored_prompt_may_get_a_new_version(self):
+        def stored(prompt):
+            body = {"model": "mock", "temperature": 0, "prompt": prompt}
+            for _ in range(2):
+                answer = call(self.gateway.port, "POST", "/v1/responses", body)
+                self.assertEqual(answer.status, 200, answer.body)
+            return "hit" in answer.headers["cache-status"]
+        self.assertFalse(stored({"id": "pmpt_1"}))
+        self.assertFalse(stored({"id": "pmpt_1", "version": None}))
+        self.assertTrue(stored({"id": "pmpt_1", "version": "2"}))
+
     def test_only_complete_answers_are_stored(self):
         for model in ("mock-length", "mock-filter", "mock-error-500", "mock-nodone", "mock-garbage"):
             for stream in (False, True):

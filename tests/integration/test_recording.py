@@ -143,6 +143,12 @@ class Recordings(unittest.TestCase):
             {"role": "user", "content": "x"}]}, {"anthropic-version": "2023-06-01"})
         self.assertEqual((anthropic.status, anthropic.json()["type"]), (504, "error"))
 
+    def test_a_stored_prompt(self):
+        def ask(gateway):
+            return call(gateway.port, "POST", "/v1/responses", {"model": "mock", "prompt": {"id": "pmpt_1"}})
+        recorded = self.record(ask)
+        self.assertEqual(ask(self.start("--replay")).json(), recorded.json())
+
     def test_what_a_suite_says_about_caches(self):
         headers = {"Cache-Control": "no-cache"}
         self.record(lambda g: chat(g.port, "mock", "fresh, please", headers))
