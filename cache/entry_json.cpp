@@ -203,6 +203,7 @@ std::string write_entry(const Entry& entry, bool checksum) {
   object.add_number("first_token_ms", entry.first_token_ms);
   object.add_number("total_ms", entry.total_ms);
   if (!entry.pace.empty()) object.add_bytes("pace", entry.pace);
+  if (is_json(entry.key.asked)) object.add_json("asked", entry.key.asked);
   object.add_json("material", material_to_json(entry.key.material));
   add_answer(object, *entry.body);
   if (checksum) object.add_bytes("sha256", checksum_of(entry));
@@ -298,6 +299,11 @@ Result<Entry> read_entry(std::string_view text, bool checksum) {
   entry.total_ms = object.number<std::uint32_t>("total_ms");
   if (object.find("pace") != nullptr) entry.pace = object.bytes("pace");
   entry.body = std::make_shared<const std::string>(read_answer(object));
+  std::string asked;
+  if (const std::string_view* json = object.find("asked")) {
+    asked = canonical_json(*json).value_or("");
+    if (!asked.starts_with('{')) object.note("asked", "an object");
+  }
   const std::string_view* material_json = object.find("material");
   std::optional<std::string> material =
       material_json ? material_from_json(*material_json) : std::nullopt;
@@ -309,6 +315,7 @@ Result<Entry> read_entry(std::string_view text, bool checksum) {
   if (!key) return invalid("'key': " + key.error().message);
   entry.key = std::move(*key);
   entry.key.material = std::move(*material);
+  entry.key.asked = std::move(asked);
   const std::string made = sha256_hex(entry.key.material);
   if (made != entry.key.hex) {
     return invalid("'material' gives the digest " + made.substr(0, 12) + "... and not that of '" +

@@ -12,7 +12,8 @@ namespace fixpoint {
 // One line without a newline. The parts of the key's material are the members of "material": JSON
 // in its canonical form, as the request is, stands there as it is, all else as strings (base64
 // where it is no text). The answer is JSON, its own text where the layout would be lost, or
-// base64 where it is no text. "sha256" is over the entry, not over this text.
+// base64 where it is no text. "asked" is CacheKey::asked, where there is any; "sha256" is over the
+// rest of the entry, not over this text.
 std::string entry_to_json(const Entry& entry);
 
 // Gives the entry back byte for byte. Errors: invalid (no such JSON, another format version, a

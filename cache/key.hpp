@@ -17,8 +17,12 @@ enum class KeyKind { prompt, body };
 
 struct CacheKey {
   KeyKind kind = KeyKind::body;
-  std::string hex;           // 64 hex digits
-  std::string material;      // the bytes that were hashed; stored, and compared on every hit
+  std::string hex;       // 64 hex digits
+  std::string material;  // the bytes that were hashed; stored, and compared on every hit
+  // For people who read a recording, where the material has digests and token ids alone: a JSON
+  // object with the client's "request", or with the "headers" that decide. Not hashed, and not in
+  // other stores. Empty: the material says it all.
+  std::string asked = {};
   std::string name() const;  // "prompt:<hex>" or "body:<hex>", as shown in x-fixpoint-key
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "cache/base/canonical_json.hpp"
 #include "cache/entry_json.hpp"
@@ -129,18 +130,66 @@ class Differences {
   std::string texts_;
 };
 
+// A key's parts, and what its client asked.
+struct Parts {
+  json material;
+  json asked = json::object();
+};
+
+Parts parts_of(const CacheKey& key) {
+  Parts parts;
+  parts.material = json::parse(material_to_json(key.material), nullptr, false);
+  if (!key.asked.empty()) parts.asked = json::parse(key.asked, nullptr, false);
+  // A recording's key has no tenants: what is there is the digest of the deciding headers.
+  const bool none = parts.material.is_object() && parts.material.value("tenant", json()) == "";
+  if (none && parts.asked.is_object()) parts.asked.emplace("headers", json::object());
+  return parts;
+}
+
+// Where both sides have a member of what was asked, it takes the place of what was made of it.
+void show_what_was_asked(Parts& one, Parts& other) {
+  if (!one.material.is_object() || !other.material.is_object()) return;
+  for (const char* name : {"headers", "request"}) {
+    if (!one.asked.contains(name) || !other.asked.contains(name)) continue;
+    for (Parts* side : {&one, &other}) {
+      json& material = side->material;
+      material[name] = std::move(side->asked[name]);
+      if (name == std::string_view("headers")) {
+        material.erase("tenant");
+        continue;
+      }
+      material.erase("tokens");
+      material.erase("parameters");
+      // Of an answer that echoes its request there is the digest behind it.
+      if (json& endpoint = material["endpoint"]; endpoint.is_string()) {
+        endpoint = endpoint.get<std::string>().substr(0, endpoint.get<std::string>().find('#'));
+      }
+    }
+  }
+}
+
+Differences differences_of(const CacheKey& recorded, const Parts& asked) {
+  Parts one = parts_of(recorded), other = asked;
+  show_what_was_asked(one, other);
+  Differences differences;
+  differences.compare("", &one.material, &other.material);
+  if (differences.count() == 0) {
+    // The same request, of which something else was made.
+    one = parts_of(recorded);
+    differences.compare("", &one.material, &asked.material);
+  }
+  return differences;
+}
+
 }  // namespace
 
 std::string nearest_difference(
-    std::string_view material,
-    const std::vector<std::pair<std::string, std::string_view>>& recordings) {
-  const json asked = json::parse(material_to_json(material), nullptr, false);
+    const CacheKey& key, const std::vector<std::pair<std::string, const CacheKey*>>& recordings) {
+  const Parts asked = parts_of(key);
   const std::string* nearest = nullptr;
   Differences fewest;
-  for (const auto& [file, recorded_material] : recordings) {
-    const json recorded = json::parse(material_to_json(recorded_material), nullptr, false);
-    Differences differences;
-    differences.compare("", &recorded, &asked);
+  for (const auto& [file, recorded] : recordings) {
+    Differences differences = differences_of(*recorded, asked);
     const bool nearer = nearest == nullptr || differences.count() < fewest.count() ||
                         (differences.count() == fewest.count() && file < *nearest);
     if (!nearer) continue;

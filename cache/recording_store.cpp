@@ -173,9 +173,9 @@ class Recording final : public RecordingStore {
   std::string explain_miss(const CacheKey& key) override {
     if (key.material.empty()) return "";
     const std::vector<Item> all = items();
-    std::vector<std::pair<std::string, std::string_view>> recordings;
-    for (const Item& item : all) recordings.emplace_back(item.file, item.entry->key.material);
-    return nearest_difference(key.material, recordings);
+    std::vector<std::pair<std::string, const CacheKey*>> recordings;
+    for (const Item& item : all) recordings.emplace_back(item.file, &item.entry->key);
+    return nearest_difference(key, recordings);
   }
 
  private:

@@ -60,6 +60,7 @@ std::shared_ptr<AnswerJob> make_job(Gateway& gateway, const Plan& plan, const Ex
   job->key.kind = plan.key.kind;
   job->key.hex = plan.key.hex;
   if (plan.store) job->key.material = plan.key.material;
+  job->key.asked = plan.key.asked;
   auto& record = job->record;
   record.created_ms = now_ms();
   record.id = new_generation_id(record.created_ms);

@@ -4,7 +4,11 @@
 #include <array>
 #include <cctype>
 #include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <vector>
+
+#include "cache/base/digest.hpp"
 
 namespace fixpoint {
 namespace {
@@ -80,6 +84,10 @@ constexpr std::string_view kHarmless[] = {
     "x-azure-clientip", "x-azure-socketip", "x-envoy-attempt-count", "x-envoy-external-address",
     "x-envoy-expected-rq-timeout-ms", "x-arr-log-id", "x-arr-ssl", "x-azure-ref"};
 
+// Decide, and are no secret: a recording shows their values.
+constexpr std::string_view kShown[] = {"anthropic-version", "anthropic-beta", "openai-beta",
+                                       "openai-version", "extra-parameters"};
+
 constexpr std::array<std::string_view, 28> kNotReturned = {
     "connection", "keep-alive", "proxy-*", "te", "trailer", "transfer-encoding", "upgrade",
     "content-length", "date", "server", "content-type", "content-encoding", "set-cookie", "age",
@@ -143,6 +151,8 @@ bool has_key(const UpstreamConfig& upstream) {
 // What Anthropic's API needs of clients that speak another one.
 constexpr std::string_view kAnthropicVersion = "2023-06-01";
 
+constexpr std::size_t kShownDigits = 12;
+
 // The host of "host", "host:port", "[v6]:port".
 std::string_view host_of(std::string_view authority) {
   if (authority.starts_with('[')) {
@@ -204,6 +214,21 @@ std::string deciding_headers(const UpstreamConfig& upstream, const Headers& clie
   std::string text;
   for (const auto& line : lines) text += line + "\n";  // a value cannot hold a line end
   return text;
+}
+
+std::string shown_headers(const Headers& client) {
+  std::map<std::string, std::string> values;
+  visit_forwarded(client, false, [&](const Header& field) {
+    if (listed(kHarmless, field.name)) return;
+    auto& value = values[lower_case(field.name)];
+    value += (value.empty() ? "" : ", ") + field.value;
+  });
+  nlohmann::json shown = nlohmann::json::object();
+  for (const auto& [name, value] : values) {
+    shown[name] =
+        listed(kShown, name) ? value : "sha256:" + sha256_hex(value).substr(0, kShownDigits);
+  }
+  return shown.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 Headers visible_headers(const Headers& upstream) {

@@ -23,6 +23,11 @@ Headers forwarded_headers(const UpstreamConfig& upstream, const std::string* api
 std::string deciding_headers(const UpstreamConfig& upstream, const Headers& client,
                              bool credentials);
 
+// The client's deciding headers without its credentials, for people who read a recording: a JSON
+// object of names and values. The value of a header that is not known to be public may be a secret:
+// of that a few digits of its digest.
+std::string shown_headers(const Headers& client);
+
 // Response headers that a client may see. Hop-by-hop, framing, cookie and CORS fields stay behind:
 // the last would open this gateway to pages that trust the upstream, not us.
 Headers visible_headers(const Headers& upstream);

@@ -98,6 +98,9 @@ std::optional<ApiError> build_local(const Gateway& gateway, Plan& plan, const Re
   }
   plan.reproducible = !local->random_seed;
   plan.key = local->key;
+  if (gateway.recording != Recording::off) {
+    plan.key.asked = "{\"request\":" + plan.request.canonical + "}";
+  }
   plan.local = std::move(*local);
   if (endpoint != plan.local_endpoint) plan.tree = std::move(*tree);
   return {};
@@ -155,6 +158,7 @@ std::optional<ApiError> key_upstream(const Gateway& gateway, Plan& plan, const R
   input.request = canonical;
   input.sample = plan.sample;
   plan.key = canonical_body_key(input);
+  plan.key.asked = scope.asked;
   return {};
 }
 
@@ -202,8 +206,14 @@ KeyScope key_scope(const Gateway& gateway, const Settings& settings, const Upstr
   const auto split = split_query(query);
   // Whatever a client says on whose behalf, or how, the upstream answers: their holder's answers
   // are nobody else's.
-  auto deciding = recording ? deciding_headers({}, without_account(headers), false)
-                            : deciding_headers(upstream.config, headers, tenant == nullptr);
+  std::string deciding;
+  if (recording) {
+    const auto given = without_account(headers);
+    deciding = deciding_headers({}, given, false);
+    if (!deciding.empty()) scope.asked = "{\"headers\":" + shown_headers(given) + "}";
+  } else {
+    deciding = deciding_headers(upstream.config, headers, tenant == nullptr);
+  }
   if (!recording && !split.secret.empty()) deciding += "?" + split.secret;
   if (tenant && !recording) scope.tenant = "namespace " + tenant->key.cache_namespace;
   if (!deciding.empty()) {

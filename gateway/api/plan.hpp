@@ -45,6 +45,7 @@ ApiResult<Plan> make_plan(Gateway& gateway, TenantPtr tenant, ClientRequest read
 // What an upstream's answer depends on beside the request's body: see BodyKeyInput.
 struct KeyScope {
   std::string tenant, endpoint;
+  std::string asked;  // see CacheKey
 };
 KeyScope key_scope(const Gateway& gateway, const Settings& settings, const Upstream& upstream,
                    Endpoint endpoint, std::string_view model, const Tenant* tenant,

@@ -68,7 +68,8 @@ void add_server_verbs(CLI::App& app, Command& command) {
   serve
       ->add_option("--replay", command.serve.replay_dir,
                    "Answer from the recordings in this folder alone: what they lack is an error, "
-                   "and no API key is needed")
+                   "and no API key is needed; routes with a local model need its file, which "
+                   "makes the tokens that their recordings are found by")
       ->excludes(record);
   serve->callback(
       [&] { command.run = [&] { return cli::serve(command.session, command.serve); }; });

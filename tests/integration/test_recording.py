@@ -6,7 +6,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, program
+from harness import PATIENCE_S, Gateway, GatewayTest, MockUpstream, call, chat, program, tiny_model
 from helpers import wait_until
 
 
@@ -143,11 +143,47 @@ class Recordings(unittest.TestCase):
             {"role": "user", "content": "x"}]}, {"anthropic-version": "2023-06-01"})
         self.assertEqual((anthropic.status, anthropic.json()["type"]), (504, "error"))
 
+    def test_a_miss_names_the_header(self):
+        def ask(gateway, beta):
+            return call(gateway.port, "POST", "/v1/chat/completions", {"model": "mock", "messages": [
+                {"role": "user", "content": "x"}]}, {"anthropic-beta": beta, "x-team": "of secrets"})
+        self.record(lambda g: ask(g, "a"))
+        text = self.files()[0].read_text()
+        self.assertIn('"anthropic-beta": "a"', text)
+        self.assertIn('"x-team": "sha256:', text)
+        self.assertNotIn("of secrets", text)
+        gateway = self.start("--replay")
+        self.assertEqual(ask(gateway, "a").status, 200)
+        self.assertIn('differs in headers.anthropic-beta (recorded "a", asked "b")',
+                      ask(gateway, "b").json()["error"]["message"])
+
     def test_a_stored_prompt(self):
         def ask(gateway):
             return call(gateway.port, "POST", "/v1/responses", {"model": "mock", "prompt": {"id": "pmpt_1"}})
         recorded = self.record(ask)
         self.assertEqual(ask(self.start("--replay")).json(), recorded.json())
+
+    def test_local_models(self):
+        model = tiny_model(self.folder.parent)
+
+        def start(how):
+            gateway = Gateway({"models": [{"name": "tiny", "path": model, "threads": 1}],
+                               "routes": [{"model": "tiny", "local": "tiny"}]}, arguments=[how, str(self.folder)])
+            self.addCleanup(gateway.stop)
+            return gateway
+
+        def ask(gateway, label="a", text="who is it"):
+            return call(gateway.port, "POST", "/v1/responses", {
+                "model": "tiny", "input": text, "max_output_tokens": 4, "metadata": {"label": label}})
+        recorded = ask(start("--record"))
+        wait_until(self, self.files, "it is recorded")
+        self.assertIn('"input": "who is it"', self.files()[0].read_text())
+        gateway = start("--replay")
+        self.assertEqual(ask(gateway).json(), recorded.json())
+        for fields, said in (({"text": "who was it"}, 'input (recorded "who is it", asked "who was it")'),
+                             ({"label": "b"}, 'metadata.label (recorded "a", asked "b")')):
+            message = ask(gateway, **fields).json()["error"]["message"]
+            self.assertTrue(message.endswith("differs in " + said), message)
 
     def test_what_a_suite_says_about_caches(self):
         headers = {"Cache-Control": "no-cache"}

@@ -231,6 +231,19 @@ TEST(EntryJson, EachPartIsReadableByItself) {
   EXPECT_EQ(material["parameters"]["temperature"], 0);
 }
 
+TEST(EntryJson, WhatWasAskedStandsBesideTheKey) {
+  Entry entry = chat_entry(kAnswer);
+  EXPECT_FALSE(json::parse(entry_to_recording(entry)).contains("asked"));
+  entry.key.asked = R"({"request":{"n":9007199254740993}})";
+  const std::string text = entry_to_recording(entry);
+  EXPECT_THAT(text, HasSubstr("\"n\": 9007199254740993"));
+  EXPECT_EQ(entry_from_recording(text)->key.asked, entry.key.asked);
+  const Result<Entry> wrong =
+      entry_from_recording(replaced(text, "\"asked\": {", "\"asked\": 1, \"x\": {"));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("'asked'"));
+}
+
 TEST(EntryJson, AnImportFindsEveryChange) {
   const std::string line = entry_to_json(chat_entry(kAnswer));
   const auto code = [](const std::string& text) {

@@ -270,6 +270,64 @@ TEST_F(RecordingStoreTest, LocalRequestsAreExplainedByTheirParameters) {
   }
 }
 
+// The key has a digest of them.
+TEST_F(RecordingStoreTest, HeadersThatDecideAreExplainedByName) {
+  const auto store = open();
+  const auto key_with = [](const std::string& value, const std::string& text) {
+    BodyKeyInput input;
+    input.tenant = value;
+    const std::string request = R"({"model":"m","x":")" + text + "\"}";
+    input.request = request;
+    CacheKey key = body_key(input).value();
+    if (!value.empty()) key.asked = R"({"headers":{"anthropic-beta":")" + value + "\"}}";
+    return key;
+  };
+  const auto recorded = key_with("a", "x");
+  put(*store, chat_entry(recorded, "a"));
+  const auto reopened = open();  // what is compared is in the file
+  EXPECT_THAT(reopened->explain_miss(key_with("b", "x")),
+              HasSubstr("differs in headers.anthropic-beta (recorded \"a\", asked \"b\")"));
+  EXPECT_THAT(reopened->explain_miss(key_with("", "x")),
+              HasSubstr("differs in headers.anthropic-beta (recorded \"a\", asked nothing)"));
+  EXPECT_THAT(reopened->explain_miss(key_with("a", "y")),
+              HasSubstr("differs in x (recorded \"x\", asked \"y\")"));
+  // A file from before they were shown.
+  CacheKey old = key_with("b", "x");
+  old.asked.clear();
+  EXPECT_THAT(reopened->explain_miss(old),
+              HasSubstr("differs in tenant (recorded \"a\", asked \"b\")"));
+}
+
+TEST_F(RecordingStoreTest, LocalRequestsAreExplainedByWhatWasAsked) {
+  const auto store = open();
+  const auto key_of_tokens = [](std::vector<std::int32_t> tokens, const std::string& request,
+                                const std::string& fingerprint = "") {
+    PromptKeyInput input;
+    const std::string endpoint = "responses#digest-of-" + request;
+    input.endpoint = endpoint;
+    input.fingerprint = fingerprint;
+    input.tokens = tokens;
+    CacheKey key = prompt_key(input);
+    if (!request.empty()) key.asked = R"({"request":)" + request + "}";
+    return key;
+  };
+  const std::string asked = R"({"input":"Hi","metadata":{"a":"b"}})";
+  put(*store, chat_entry(key_of_tokens({1, 2}, asked), "a"));
+  EXPECT_THAT(read(files()[0]), HasSubstr("\"input\": \"Hi\""));
+  const auto reopened = open();
+  EXPECT_THAT(
+      reopened->explain_miss(key_of_tokens({1, 3}, R"({"input":"Ho","metadata":{"a":"c"}})")),
+      HasSubstr("differs in input (recorded \"Hi\", asked \"Ho\"), metadata.a (recorded "
+                "\"b\", asked \"c\")"));
+  EXPECT_THAT(reopened->explain_miss(key_of_tokens({1, 2}, asked, "other weights")),
+              HasSubstr("differs in fingerprint (recorded \"\", asked \"other weights\")"));
+  // The same request by another template.
+  EXPECT_THAT(reopened->explain_miss(key_of_tokens({1, 3}, asked)),
+              HasSubstr("differs in tokens[1] (recorded 2, asked 3)"));
+  // An older file, or one of them.
+  EXPECT_THAT(reopened->explain_miss(key_of_tokens({1, 3}, "")), HasSubstr("tokens[1]"));
+}
+
 TEST_F(RecordingStoreTest, OtherPartsOfTheKeyAreExplainedToo) {
   const auto store = open();
   PromptKeyInput input;

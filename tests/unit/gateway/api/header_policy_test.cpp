@@ -64,6 +64,15 @@ TEST(HeaderPolicy, WhatNamesOneRequestDecidesNothing) {
   }
 }
 
+TEST(HeaderPolicy, ARecordingShowsWhichHeadersDecideButNoSecret) {
+  EXPECT_EQ(shown_headers(make({{"Accept", "*/*"}, {"Authorization", "Bearer secret"}})), "{}");
+  EXPECT_EQ(shown_headers(make({{"X-Team", "secret"},
+                                {"Anthropic-Beta", "a"},
+                                {"anthropic-beta", "b"},
+                                {"x-request-id", "1"}})),
+            R"({"anthropic-beta":"a, b","x-team":"sha256:2bb80d537b1d"})");
+}
+
 TEST(HeaderPolicy, OrdersToAServerInBetweenStayBehind) {
   const auto seen = visible_headers(make({{"X-Accel-Redirect", "/etc/passwd"},
                                           {"X-Accel-Buffering", "yes"},
