@@ -97,7 +97,7 @@ class AccessLog(GatewayTest):
         self.assertEqual(self.entry(model="away")["status"], 502)
         answer = chat(self.gateway.port, "mock-errorevent-2-log", stream=True)
         self.assertEqual(answer.status, 200)
-        self.assertEqual(self.entry(model="mock-errorevent-2-log")["status"], 502)  # what became of it
+        self.assertEqual(self.entry(model="mock-errorevent-2-log")["status"], 500)  # which the event names
         leave_early(self.gateway.port, "mock-stream-50-100-left", 500, stream=True)
         self.assertEqual(self.entry(model="mock-stream-50-100-left")["status"], 499)
 
