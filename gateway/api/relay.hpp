@@ -75,6 +75,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   void take(SseEvent& event);
   // Once, before the first event.
   void publish_head();
+  void tell_left_out(const Json& answer) const;
 
   // `text` empty: the answer's own JSON.
   void complete(std::string text, Json answer, SseEvent end);

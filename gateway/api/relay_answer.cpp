@@ -7,6 +7,7 @@
 #include "gateway/api/relay.hpp"
 #include "gateway/dialects/hidden_logprobs.hpp"
 #include "gateway/dialects/json_access.hpp"
+#include "gateway/dialects/left_out.hpp"
 #include "gateway/json_guard.hpp"
 #include "gateway/upstream/retry.hpp"
 
@@ -61,6 +62,11 @@ Task<void> Relay::relay_plain(int status) {
     // No verdict: a whole answer that cannot be used says nothing about the next one.
     set_failed({ErrorCode::protocol, "answered HTTP 200 with a body that " + problem});
     co_return;
+  }
+  if (job_->translator) {
+    for (auto& name : left_out_members(call_.endpoint, *answer)) {
+      call_.dropped.push_back(std::move(name));
+    }
   }
   publish_head();
   complete(std::move(*body), std::move(*answer), {{}, std::string(kDone)});
@@ -159,6 +165,7 @@ void Relay::take(SseEvent& event) {
     done_seen_ = true;
     // At once: what happens to the connection after the marker does not concern the answer.
     Json answer = assembler_->assemble();
+    if (job_->translator) tell_left_out(answer);
     complete({}, std::move(answer), std::move(event));
     return;
   }
@@ -166,6 +173,15 @@ void Relay::take(SseEvent& event) {
     if (permit_) permit_->succeeded();  // only its translation fails
     stream_failed(published.error());
   }
+}
+
+// Of a stream whose head is gone.
+void Relay::tell_left_out(const Json& answer) const {
+  std::string names;
+  for (const auto& name : left_out_members(call_.endpoint, answer)) names += " " + name;
+  if (names.empty()) return;
+  log_info("the stream to " + job_->request_id +
+           " left out what its API has no place for:" + names);
 }
 
 void Relay::publish_head() {

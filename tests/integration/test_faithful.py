@@ -4,7 +4,7 @@ import json
 import unittest
 
 from harness import Gateway, call, chat
-from helpers import Server, metric
+from helpers import Server, metric, wait_until
 
 
 def chat_text(content, **members):
@@ -102,6 +102,19 @@ class Faithful(unittest.TestCase):
         for i in range(4):
             self.assertEqual(self.messages(max_tokens=1 + i).status, 502)
         self.assertEqual(self.server.calls, 8)
+
+    def test_what_a_translation_leaves_out_is_told(self):
+        self.start()
+        note = '"annotations":[{"type":"url_citation"}],'
+        self.server.answer = chat_text("x").replace('"content":', note + '"content":')
+        answer = self.messages()
+        self.assertEqual(answer.headers["x-fixpoint-dropped"], "choices[].message.annotations")
+        self.server.answer = [(name, data.replace('"delta":{"content"', '"delta":{' + note + '"content"'))
+                              for name, data in chat_stream("x")]
+        answer = self.messages(stream=True, max_tokens=8)
+        self.assertEqual(answer.status, 200)
+        self.assertNotIn("error", answer.body.decode())
+        wait_until(self, lambda: "no place for: choices[].message.annotations" in self.gateway.log(), "the log says so")
 
     def test_injected_logprobs_leave_everything_else_as_it_is_spelled(self):
         self.start(log={"logprobs": "inject"})

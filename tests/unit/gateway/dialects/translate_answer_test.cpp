@@ -1,3 +1,4 @@
+#include "gateway/dialects/left_out.hpp"
 #include "tests/unit/gateway/dialects/translate_support.hpp"
 
 namespace fixpoint {
@@ -174,6 +175,23 @@ TEST(TranslateAnswer, PicturesAndSoundsAreNotLeftOut) {
       EXPECT_NE(failure(client, kChat, gpt(message)).find(name), std::string::npos);
     }
   }
+}
+
+TEST(TranslateAnswer, WhatIsLeftOutHasNames) {
+  using Names = std::vector<std::string>;
+  const Json note = Json::array({{{"type", "url_citation"}}});
+  Json message = {{"content", "x"}, {"annotations", Json::array()}, {"reasoning_details", nullptr}};
+  EXPECT_EQ(left_out_members(kChat, gpt(message)), Names());
+  message["annotations"] = note;
+  Json answer = gpt(message);
+  answer["choices"].push_back(answer["choices"][0]);
+  EXPECT_EQ(left_out_members(kChat, answer), Names{"choices[].message.annotations"});
+  answer = {{"content", {{{"type", "text"}, {"text", "x"}, {"citations", note}}}},
+            {"stop_details", {{"type", "refusal"}}}};
+  EXPECT_EQ(left_out_members(kMessages, answer), (Names{"content[].citations", "stop_details"}));
+  answer["content"][0]["citations"] = answer["stop_details"] = nullptr;
+  EXPECT_EQ(left_out_members(kMessages, answer), Names());
+  EXPECT_EQ(left_out_members(kChat, Json(5)), Names());
 }
 
 TEST(TranslateAnswer, HalfASurrogatePairIsReplaced) {
