@@ -1,10 +1,6 @@
 #include "cache/json_text.hpp"
 
 #include <nlohmann/json.hpp>
-#include <set>
-#include <utility>
-
-#include "cache/base/json_scanner.hpp"
 
 namespace fixpoint {
 namespace {
@@ -51,69 +47,6 @@ CanonicalOptions options() {
   result.max_values = kMaxValues;
   return result;
 }
-
-// Receives the scanner's tokens and notes the members of a top-level object.
-class MemberReader {
- public:
-  explicit MemberReader(std::string_view text) : text_(text), scanner_(text, *this) {}
-
-  Result<std::vector<JsonMember>> run() {
-    if (!scanner_.scan()) {
-      return fail(ErrorCode::invalid,
-                  "invalid JSON: " + (error_.empty() ? scanner_.error() : error_));
-    }
-    if (!is_object_) return fail(ErrorCode::invalid, "no object");
-    return std::move(members_);
-  }
-
-  bool null() { return scalar(); }
-  bool boolean(bool) { return scalar(); }
-  bool number(std::string_view, bool) { return scalar(); }
-  bool string(const JsonString&) { return scalar(); }
-  bool key(const JsonString& name) {
-    if (depth_ > 1) return true;
-    std::string text = name.plain ? std::string(name.raw) : decode_json_string(name);
-    if (!names_.insert(text).second) {
-      error_ = "duplicate member at byte " + std::to_string(scanner_.position());
-      return false;
-    }
-    members_.push_back({std::move(text), {}});
-    return true;
-  }
-  bool start_object() {
-    if (depth_ == 0) is_object_ = true;
-    return open();
-  }
-  bool start_array() { return open(); }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-
- private:
-  bool scalar() {
-    if (depth_ == 1) value_ended(scanner_.value_begin());
-    return true;
-  }
-  bool open() {
-    if (depth_++ == 1) begin_ = scanner_.value_begin();
-    return true;
-  }
-  bool close() {
-    if (--depth_ == 1) value_ended(begin_);
-    return true;
-  }
-  void value_ended(std::size_t begin) {
-    if (is_object_) members_.back().value = text_.substr(begin, scanner_.position() - begin);
-  }
-
-  const std::string_view text_;
-  JsonScanner<MemberReader> scanner_;
-  std::vector<JsonMember> members_;
-  std::set<std::string> names_;
-  std::size_t depth_ = 0;
-  std::size_t begin_ = 0;  // of the object or array that is a member's value
-  bool is_object_ = false;
-  std::string error_;
-};
 
 // `rest` is what follows a '['.
 bool is_array_of_numbers(std::string_view rest) {
@@ -169,7 +102,16 @@ std::string layout_json(std::string_view json, JsonLayout layout) {
 }
 
 Result<std::vector<JsonMember>> json_members(std::string_view json) {
-  return MemberReader(json).run();
+  // A file has an answer and, a level or two deeper, a request, each within its own limits.
+  CanonicalOptions whole = options();
+  whole.max_depth += 2;
+  whole.max_members *= 2;
+  whole.max_values *= 2;
+  std::vector<JsonMember> members;
+  const Result<std::string> canonical = canonical_json(json, whole, &members);
+  if (!canonical) return tl::make_unexpected(canonical.error());
+  if (!canonical->starts_with('{')) return fail(ErrorCode::invalid, "no object");
+  return members;
 }
 
 std::optional<std::string> quote_json(std::string_view text) {

@@ -25,9 +25,8 @@ bool is_json(std::string_view text);
 // `json` is_json().
 std::string layout_json(std::string_view json, JsonLayout layout);
 
-// The members of an object in their order, with values as they stand in `json`, which are JSON but
-// need not be is_json(): each value has its own limits, whatever stands beside it. Errors: invalid
-// (no JSON, no object, a member twice).
+// The members of an object in their order, with values as they stand in `json`, which may hold
+// twice of what is_json() allows. Errors: invalid (no such JSON, no object).
 Result<std::vector<JsonMember>> json_members(std::string_view json);
 
 // A string's text, quoted and escaped; nothing when it is not UTF-8.
