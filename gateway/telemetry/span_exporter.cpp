@@ -112,16 +112,17 @@ struct SpanExporter::Impl {
 
   // The wake-ups arrive on this thread, so none falls between looking at the queue and sleeping.
   Task<void> run() {
-    while (true) {
+    bool last = false;
+    while (!last) {
+      error_code error;
+      wake.expires_after(config.interval);
+      if (!is_stopping()) co_await wake.async_wait(net::redirect_error(use_task, error));
+      last = is_stopping();  // before the queue: what was added before the stop is in it
       std::vector<Span> batch = take_batch();
       while (!batch.empty()) {
         co_await send(batch);
         batch = take_batch();
       }
-      if (is_stopping()) co_return;
-      error_code error;
-      wake.expires_after(config.interval);
-      co_await wake.async_wait(net::redirect_error(use_task, error));
     }
   }
 

@@ -187,12 +187,12 @@ TEST_F(SpanExporterTest, CountsWhatTheCollectorRefuses) {
   ScriptedServer collector({collect("HTTP/1.1 200 OK\r\nContent-Length: " +
                                     std::to_string(partial.size()) + "\r\n\r\n" + partial)});
   ScriptedServer refusing({collect("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")});
-  for (const auto& [server, rejected] : {std::pair(&collector, 2u), std::pair(&refusing, 3u)}) {
-    TelemetryConfig config = config_for(server->url());
-    config.interval = std::chrono::milliseconds(100);
-    SpanExporter exporter(config);
-    for (int i = 0; i < 3; ++i) exporter.add(span_named("s"));
-    EXPECT_TRUE(test::eventually([&] { return exporter.failed() + exporter.exported() == 3; }));
+  constexpr auto kAll = SpanExporter::kBatch;
+  for (const auto& [server, rejected] :
+       {std::pair(&collector, std::size_t{2}), std::pair(&refusing, kAll)}) {
+    SpanExporter exporter(config_for(server->url()));
+    for (std::size_t i = 0; i < kAll; ++i) exporter.add(span_named("s"));
+    EXPECT_TRUE(test::eventually([&] { return exporter.failed() + exporter.exported() == kAll; }));
     EXPECT_EQ(exporter.failed(), rejected);
   }
 }
