@@ -64,11 +64,8 @@ struct SpanExporter::Impl {
   }
 
   ~Impl() {
-    {
-      const std::lock_guard lock(mutex);
-      stopping = true;
-    }
     net::post(context, [this] {
+      stopping = true;
       deadline.expires_after(kShutdownTimeout);
       deadline.async_wait([this](error_code error) {
         if (!error) context.stop();
@@ -92,11 +89,6 @@ struct SpanExporter::Impl {
     if (full_batch) net::post(context, [this] { wake.cancel(); });
   }
 
-  bool is_stopping() {
-    const std::lock_guard lock(mutex);
-    return stopping;
-  }
-
   std::vector<Span> take_batch() {
     const std::lock_guard lock(mutex);
     std::vector<Span> batch;
@@ -110,14 +102,13 @@ struct SpanExporter::Impl {
     return batch;
   }
 
-  // The wake-ups arrive on this thread, so none falls between looking at the queue and sleeping.
+  // Wake-ups and the stop arrive on this thread, so none falls between looking at the queue and
+  // sleeping, and what was added before the stop is in the last look.
   Task<void> run() {
-    bool last = false;
-    while (!last) {
+    while (!stopping) {
       error_code error;
       wake.expires_after(config.interval);
-      if (!is_stopping()) co_await wake.async_wait(net::redirect_error(use_task, error));
-      last = is_stopping();  // before the queue: what was added before the stop is in it
+      co_await wake.async_wait(net::redirect_error(use_task, error));
       std::vector<Span> batch = take_batch();
       while (!batch.empty()) {
         co_await send(batch);
@@ -171,9 +162,8 @@ struct SpanExporter::Impl {
   Timer wake;      // of run()
   Timer deadline;  // of the shutdown
   std::mutex mutex;
-  std::vector<Span> queue;
-  bool stopping = false;
-  bool complained = false;  // used by run() only
+  std::vector<Span> queue;                    // under the mutex
+  bool stopping = false, complained = false;  // of the context's thread
   std::atomic<std::uint64_t> exported{0}, dropped{0}, failed{0};
   std::thread thread;
 };
