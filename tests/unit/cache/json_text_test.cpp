@@ -95,6 +95,23 @@ TEST(JsonText, MembersKeepTheirSpelling) {
   EXPECT_TRUE(json_members(R"({"a":{"b":1},"b":[{"a":1}]})"));
 }
 
+// The text of an answer that is as deep and as large as is_json() allows, read back from a file.
+TEST(JsonText, WhatIsJsonCanBeReadBesideOthers) {
+  std::string text(99, '[');
+  text += "0";
+  const auto append = [&](std::size_t count, std::string_view value) {
+    for (std::size_t i = 0; i < count; ++i) text.append(",").append(value);
+  };
+  append(4'000'000, R"({"a":0})");            // the deepest, all members and twice as many values
+  append(16'000'000 - 8'000'000 - 100, "0");  // the arrays and the first are values, too
+  text += std::string(99, ']');
+  EXPECT_FALSE(is_json("[" + text + "]"));
+  ASSERT_TRUE(is_json(text));
+  const auto members = json_members(R"({"entry":{"request":{"b":0},"response":)" + text + "}}");
+  ASSERT_TRUE(members) << members.error().message;
+  EXPECT_EQ(members->size(), 1u);
+}
+
 TEST(JsonText, StringsComeBackOrAreRefused) {
   for (const std::string& text :
        {std::string("plain"), std::string("q\"\\\n\0z", 6), std::string("\xC3\xA4\xF0\x9F\x98\x80"),

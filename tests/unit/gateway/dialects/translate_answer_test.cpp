@@ -186,6 +186,9 @@ TEST(TranslateAnswer, WhatIsLeftOutHasNames) {
   Json answer = gpt(message);
   answer["choices"].push_back(answer["choices"][0]);
   EXPECT_EQ(left_out_members(kChat, answer), Names{"choices[].message.annotations"});
+  answer["choices"][1]["message"]["reasoning_details"] = note;
+  EXPECT_EQ(left_out_members(kChat, answer),
+            (Names{"choices[].message.annotations", "choices[].message.reasoning_details"}));
   answer = {{"content", {{{"type", "text"}, {"text", "x"}, {"citations", note}}}},
             {"stop_details", {{"type", "refusal"}}}};
   EXPECT_EQ(left_out_members(kMessages, answer), (Names{"content[].citations", "stop_details"}));
